@@ -26,16 +26,19 @@ pub enum Content {
     Snapshots,
     /// Stretches of the log ([`crate::LogStore`]).
     Log,
+    /// What branches need of these: entries without parts ([`crate::Pin`]).
+    Pins,
 }
 
 impl Content {
-    pub const ALL: [Self; 2] = [Self::Log, Self::Snapshots];
+    pub const ALL: [Self; 3] = [Self::Log, Self::Pins, Self::Snapshots];
 
     /// What the names of these begin with.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Snapshots => "snapshot-",
             Self::Log => "log-",
+            Self::Pins => "pin-",
         }
     }
 
@@ -79,8 +82,8 @@ pub trait Archive: Send + Sync {
     /// The archive's.
     fn list(&self, of: Content) -> io::Result<Vec<Entry>>;
 
-    /// What is published of these, each name once, sorted: what [`Self::list`] and [`Self::parts`] say of
-    /// it. An archive that can say so at once does, as every process of a shard asks for it again
+    /// What is published of these, each name once, sorted: what [`Self::list`] and [`Self::parts`]
+    /// say of it. An archive that can say so at once does, as every process of a shard asks for it again
     /// and again.
     ///
     /// # Errors

@@ -10,11 +10,13 @@
 //! |---|---|
 //! | `writer` | a snapshot in the making: written, verified, published |
 //! | `manifest` | what a snapshot says about itself |
+//! | `branch` | a snapshot whose data is another shard's, and what keeps that |
 //! | `limits` | how large parts become, and how many snapshots stay |
 //! | `retention` | which snapshots a restore window needs |
 //! | `store` | which snapshots there are, and which stay |
 //! | `log_store` | the log that was trimmed: which stretches of it there are |
 //! | `stretch` | what one of them says about itself |
+//! | `pruning` | what is removed of both |
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
 //! | `directory` | the archive that is a directory |
@@ -26,12 +28,14 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod branch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod directory;
 mod limits;
 mod log_store;
 mod manifest;
+mod pruning;
 mod reader;
 mod retention;
 mod store;
@@ -45,11 +49,13 @@ pub use archive::{
     Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Content, Draft, Entry, NewPart,
     Published, StoredPart, Unfinished,
 };
+pub use branch::{BranchPoint, Parent, Pin};
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
 pub use log_store::{Extent, LogStore};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
+pub use pruning::Pruned;
 pub use reader::PartReader;
-pub use store::{Candidate, OfLog, Pruned, Snapshot, SnapshotStore};
+pub use store::{Access, Candidate, OfLog, OpenArchive, Snapshot, SnapshotStore};
 pub use stretch::{ChainPoint, Stretch, StretchFacts};
 pub use writer::{FinishedPart, PartWriter, SnapshotWriter};

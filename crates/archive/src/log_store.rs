@@ -5,6 +5,7 @@
 //! goes on where the chain of the last one ends.
 
 use crate::archive::{Archive, Content};
+use crate::branch::Pin;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
 use crate::reader::PartReader;
 use crate::stretch::{Stretch, StretchFacts, name_of, records_of};
@@ -123,14 +124,14 @@ impl LogStore {
         Ok(stretch)
     }
 
-    /// Removes the stretches that end before this record.
+    /// Removes the stretches that end before this record and that no pin needs.
     ///
     /// # Errors
     /// The archive's, once all that it lets go is gone.
-    pub fn prune(&self, needed: Sequence) -> io::Result<()> {
+    pub(crate) fn prune(&self, needed: Sequence, pins: &[Pin]) -> io::Result<()> {
         let mut failure = None;
         for Extent { first, last } in self.list()? {
-            if last < needed {
+            if last < needed && !pins.iter().any(|pin| pin.needs(first, last)) {
                 failure = self.archive.remove(&name_of(first, last)).err().or(failure);
             }
         }

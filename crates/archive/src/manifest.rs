@@ -4,13 +4,17 @@
 //! hexadecimal text, because many readers of JSON keep 53 bits of a number. The last field is the
 //! checksum of all others.
 
+use crate::branch::Parent;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The newest version of the format that this build reads, and the one that it writes unless it is
-/// told to write an older one.
+/// The newest version of the format that this build writes of snapshots with data of their own,
+/// unless it is told to write an older one.
 pub const FORMAT: u32 = 2;
+
+/// The version of a branch's first snapshot, and the newest that this build reads.
+const FORMAT_OF_BRANCHES: u32 = 3;
 
 /// All slots: a shard has them all, as long as there is one.
 const ALL_SLOTS: [u16; 2] = [0, 16383];
@@ -55,6 +59,9 @@ pub struct Manifest {
     /// The ranges of slots whose keys it holds, first and last of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Vec<[u16; 2]>>,
+    /// Where its data lies, if it is a branch's first: it then has no parts, and `keys` is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     pub parts: Vec<Part>,
     /// CRC-32C of this manifest with an empty checksum, hexadecimal.
     checksum: String,
@@ -155,9 +162,19 @@ impl Manifest {
             engine: is_newer.then(|| engine.to_owned()),
             rdb: is_newer.then_some(*rdb),
             slots: is_newer.then(|| vec![ALL_SLOTS]),
+            parent: None,
             parts,
             checksum: String::new(),
         };
+        manifest.checksum = manifest.computed();
+        manifest
+    }
+
+    /// The manifest of a branch's first snapshot, whose data is another shard's.
+    pub fn of_branch(point: SnapshotPoint, rdb: u32, parent: Parent) -> Self {
+        let facts = Facts::unproven(point, 0, rdb);
+        let mut manifest = Self::new(&facts, Vec::new(), FORMAT_OF_BRANCHES);
+        manifest.parent = Some(parent);
         manifest.checksum = manifest.computed();
         manifest
     }
@@ -181,8 +198,9 @@ impl Manifest {
             format: u32,
         }
         let head: Head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if head.format > FORMAT || head.format == 0 {
-            return Err(format!("it has format {}, this build reads 1 to {FORMAT}", head.format));
+        let newest = FORMAT_OF_BRANCHES;
+        if head.format > newest || head.format == 0 {
+            return Err(format!("it has format {}, this build reads 1 to {newest}", head.format));
         }
         let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if manifest.checksum != manifest.computed() {
@@ -190,6 +208,11 @@ impl Manifest {
         }
         manifest.point()?;
         manifest.digest()?;
+        let is_of_branch = head.format == FORMAT_OF_BRANCHES;
+        if is_of_branch != manifest.parent.is_some() || is_of_branch && !manifest.parts.is_empty() {
+            return Err("it does not say where its data is".to_owned());
+        }
+        manifest.parent.as_ref().map(Parent::point).transpose()?;
         if manifest.slots.as_ref().is_some_and(|slots| slots != &[ALL_SLOTS]) {
             return Err("it does not hold the keys of all slots".to_owned());
         }
@@ -294,6 +317,31 @@ mod tests {
     }
 
     #[test]
+    fn the_format_of_branches_is_the_documented_one() {
+        let position = Position { incarnation: Incarnation(0xbee), sequence: Sequence(99) };
+        let at = crate::BranchPoint { position, chain: 0xabcd, epoch: Epoch(5) };
+        let name = "snapshot-00000000000000000090-000";
+        let parent = Parent::new("s3://bucket/shard", name, Sequence(90), &at);
+        assert_eq!(parent.point(), Ok(at));
+        let mut manifest = Manifest::of_branch(facts(None).point, 10, parent);
+        manifest.engine = Some("kiln 0.1.0".to_owned());
+        manifest.checksum = manifest.computed();
+        let golden = include_str!("manifest/golden-3.json");
+        assert_eq!(String::from_utf8(manifest.encode()).expect("JSON"), golden);
+        assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest.clone()));
+        // Each of them alone says nothing.
+        for broken in [
+            Manifest { parent: None, ..manifest.clone() },
+            Manifest { format: 2, ..manifest.clone() },
+            Manifest { parts: parts(), ..manifest },
+        ] {
+            let broken = Manifest { checksum: broken.computed(), ..broken };
+            let why = Manifest::decode(&broken.encode()).unwrap_err();
+            assert_eq!(why, "it does not say where its data is");
+        }
+    }
+
+    #[test]
     fn no_part_is_named_twice() {
         let twice = Manifest::new(&facts(None), [parts(), parts()].concat(), FORMAT);
         let why = Manifest::decode(&twice.encode()).unwrap_err();
@@ -325,7 +373,7 @@ mod tests {
             }
         }
         let text = String::from_utf8(sample().encode()).expect("JSON");
-        let newer = text.replace("\"format\": 1", "\"format\": 3");
-        assert!(Manifest::decode(newer.as_bytes()).unwrap_err().contains("format 3"));
+        let newer = text.replace("\"format\": 1", "\"format\": 4");
+        assert!(Manifest::decode(newer.as_bytes()).unwrap_err().contains("format 4"));
     }
 }

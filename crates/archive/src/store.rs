@@ -1,14 +1,14 @@
 //! Which snapshots there are, and how many stay.
 
 use crate::archive::{Archive, Claim, Content, Entry, Published, StoredPart, Unfinished};
+use crate::branch::Parent;
 use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
 use crate::log_store::LogStore;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
-use crate::retention;
 use crate::writer::SnapshotWriter;
-use base::{Disk, Incarnation, Position, Sequence, UnixMillis};
+use base::{Disk, Incarnation, Position, Sequence};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -17,12 +17,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The snapshots of one shard, in an archive.
 #[derive(Clone)]
 pub struct SnapshotStore {
-    archive: Arc<dyn Archive>,
+    pub(crate) archive: Arc<dyn Archive>,
     limits: Limits,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
     /// The newest manifests, as they were read. Clones share it.
     manifests: Arc<Mutex<BTreeMap<String, ReadManifest>>>,
+    /// How archives of parents are opened.
+    parents: Option<OpenArchive>,
+}
+
+/// Opens the archive that a branch names as its parent's.
+pub type OpenArchive = Arc<dyn Fn(&str, Access) -> io::Result<Arc<dyn Archive>> + Send + Sync>;
+
+/// What an archive is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Read,
+    Write,
 }
 
 /// A manifest that was read, and the version that the archive named.
@@ -66,20 +78,6 @@ pub struct OfLog {
     pub foreign: Vec<String>,
 }
 
-/// What pruning did.
-#[derive(Debug)]
-pub struct Pruned {
-    /// The position through which nobody needs the log any more, but for its archive; `None` while
-    /// fewer snapshots are there than are to stay. The record behind which the oldest one stands is
-    /// needed: by it a start tells that the log is the one that the snapshot was taken of. With a
-    /// restore window it does not go beyond what is archived.
-    pub trim: Option<Position>,
-    /// The last record of the log that is archived, if any is.
-    pub archived: Option<Sequence>,
-    /// Why something could not be removed.
-    pub failure: Option<io::Error>,
-}
-
 impl Candidate {
     /// Its name in the archive.
     pub fn name(&self) -> &str {
@@ -106,7 +104,70 @@ impl SnapshotStore {
             limits: Limits::default(),
             refused: Arc::default(),
             manifests: Arc::default(),
+            parents: None,
         }
+    }
+
+    /// The same store, which opens its parents' archives in this way.
+    pub fn with_parents(self, open: OpenArchive) -> Self {
+        Self { parents: Some(open), ..self }
+    }
+
+    /// The parent's store.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn parent(&self, parent: &Parent, access: Access) -> io::Result<Self> {
+        let Some(open) = &self.parents else {
+            let what = format!("the data is in {}, which is not opened here", parent.store);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        };
+        let archive = open(&parent.store, access)?;
+        Ok(Self { parents: self.parents.clone(), ..Self::over(archive) })
+    }
+
+    /// The parent's snapshot, and the store in which it is.
+    ///
+    /// # Errors
+    /// It cannot be opened; the snapshot is damaged, gone, or another log's.
+    pub fn parent_of(&self, parent: &Parent) -> io::Result<(Self, Snapshot)> {
+        let store = self.parent(parent, Access::Read)?;
+        let invalid = |what: String| {
+            let what =
+                format!("the parent's snapshot {} in {}: {what}", parent.snapshot, parent.store);
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        };
+        let found = store.list()?.into_iter().find(|it| it.name() == parent.snapshot);
+        let point = parent.point().map_err(invalid)?;
+        match found {
+            Some(Candidate::Whole(snapshot)) => {
+                let at = snapshot.point.position;
+                let is_the_one = at.incarnation == point.position.incarnation
+                    && at.sequence == parent.pin(at.incarnation).behind;
+                if !is_the_one {
+                    return Err(invalid(format!("it is of record {}", at.sequence)));
+                }
+                Ok((store, snapshot))
+            }
+            Some(Candidate::Damaged { why, .. }) => Err(invalid(why)),
+            None => Err(invalid("it is gone".to_owned())),
+        }
+    }
+
+    /// Publishes the first snapshot of a branch: a manifest without parts.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn publish_branch(
+        &self,
+        point: SnapshotPoint,
+        rdb: u32,
+        parent: Parent,
+    ) -> io::Result<Snapshot> {
+        let name = format!("{}000", names_of(point.position.sequence));
+        let manifest = Manifest::of_branch(point, rdb, parent);
+        self.archive.begin(&name)?.publish(&manifest.encode())?;
+        Ok(Snapshot { name, point, manifest: Box::new(manifest) })
     }
 
     /// The same store, in which what is written and pruned from here on has these limits.
@@ -134,6 +195,11 @@ impl SnapshotStore {
     /// The archive's.
     pub fn claimed(&self) -> io::Result<Option<Vec<u8>>> {
         self.archive.claimed()
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> Arc<dyn Archive> {
+        Arc::clone(&self.archive)
     }
 
     /// The log in the same archive.
@@ -206,84 +272,6 @@ impl SnapshotStore {
         }
         let name = format!("{prefix}{next:03}");
         SnapshotWriter::begin(&*self.archive, name, self.limits.format)
-    }
-
-    /// Removes all but the newest [`Limits::retained`] whole snapshots, those that the restore
-    /// window needs at `now`, for each of `pins` the newest whole one at or before that record, and
-    /// those that are `named`; the damaged ones older than those go too, unless the archive cannot
-    /// be asked about them. Then the archived log that none of those needs. As far as the archive
-    /// lets. All of that is about the snapshots of `log`: others are neither counted nor removed,
-    /// and while any are there, damaged ones and the archived log stay, as they may be of that kind.
-    ///
-    /// # Errors
-    /// The archive's, if it does not say what there is.
-    pub fn prune(
-        &self,
-        log: Incarnation,
-        pins: &[Sequence],
-        named: &[String],
-        now: UnixMillis,
-    ) -> io::Result<Pruned> {
-        let OfLog { candidates, foreign } = self.list_of(log)?;
-        let whole = candidates.iter().filter_map(|candidate| match candidate {
-            Candidate::Whole(snapshot) => Some(snapshot),
-            Candidate::Damaged { .. } => None,
-        });
-        let whole: Vec<&Snapshot> = whole.collect();
-        let Some(oldest) = whole.get(self.limits.retained - 1) else {
-            return Ok(Pruned { trim: None, archived: None, failure: None });
-        };
-        let at_or_before =
-            |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
-        let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
-        let in_window = retention::in_window(&whole, &self.limits, now);
-        let stays = |candidate: &Candidate| match candidate {
-            Candidate::Damaged { may_be_whole, .. } => *may_be_whole || !foreign.is_empty(),
-            Candidate::Whole(Snapshot { name, .. }) => {
-                pinned.iter().any(|it| it.name == *name)
-                    || named.contains(name)
-                    || in_window.contains(&name.as_str())
-            }
-        };
-        let mut failure = None;
-        let mut left = self.limits.retained;
-        let mut needed = oldest.point;
-        for candidate in &candidates {
-            // What stays behind costs space. The log can be trimmed all the same.
-            if left == 0 && !stays(candidate) {
-                failure = self.archive.remove(candidate.name()).err().or(failure);
-            } else if left == 0
-                && let Candidate::Damaged { name, why, .. } = candidate
-            {
-                let name = name.escape_debug();
-                failure =
-                    Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
-            } else if let Candidate::Whole(snapshot) = candidate {
-                needed = std::cmp::min_by_key(needed, snapshot.point, |it| it.position.sequence);
-            }
-            left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
-        }
-        let stretches = self.log();
-        // While no snapshot is as old as the window, the log may reach back to its beginning.
-        if foreign.is_empty() && retention::is_before_window(&needed, &self.limits, now) {
-            failure = stretches.prune(needed.position.sequence).err().or(failure);
-        }
-        let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
-        let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
-        let before = |sequence: Sequence| held.at(Sequence(sequence.0.saturating_sub(1)));
-        let mut trim = before(held.sequence);
-        let mut archived = None;
-        if self.limits.window_seconds > 0 {
-            let newest = stretches.newest()?.map(|stretch| stretch.facts);
-            archived = newest.filter(|it| it.first.incarnation == log).map(|it| it.last);
-            let through = archived
-                .map_or(Sequence::ZERO, |last| last)
-                .max(before(needed.position.sequence).sequence);
-            trim = trim.min(held.at(through));
-        }
-        // Whoever has no snapshot to begin with needs the log from its beginning.
-        let trim = (pinned.len() == pins.len()).then_some(trim);
-        Ok(Pruned { trim, archived, failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.

@@ -3,8 +3,8 @@
 mod memory;
 
 use crate::{
-    Archive, Candidate, ChainPoint, Extent, Facts, Limits, Pruned, Snapshot, SnapshotPoint,
-    SnapshotStore, StretchFacts, Unfinished, conformance,
+    Archive, BranchPoint, Candidate, ChainPoint, Extent, Facts, Limits, Parent, Pruned, Snapshot,
+    SnapshotPoint, SnapshotStore, StretchFacts, Unfinished, conformance,
 };
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use memory::{Kept, MemoryArchive};
@@ -365,4 +365,68 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
         off.prune(LOG, &[], &[], UnixMillis(0)).unwrap().trim.map(|at| at.sequence.0),
         Some(29)
     );
+}
+
+#[test]
+fn what_a_branch_needs_stays_until_the_branch_has_snapshots_of_its_own() {
+    let (_, parent) = store();
+    for sequence in [10, 20] {
+        write(&parent, sequence, &[1]).unwrap();
+    }
+    for (first, last) in [(1, 10), (11, 15), (16, 20), (21, 30)] {
+        parent.log().write(records(first, last), &[1]).unwrap();
+    }
+    // A branch behind record 17.
+    let position = Position { incarnation: LOG, sequence: Sequence(17) };
+    let at = BranchPoint { position, chain: 17, epoch: Epoch(1) };
+    let name = whole(&parent).pop().unwrap().name;
+    let named = Parent::new("the parent", &name, Sequence(10), &at);
+    let branch = Incarnation(2);
+    parent.pin(&named.pin(branch), b"a branch").unwrap();
+    parent.pin(&named.pin(branch), b"a branch").unwrap();
+    assert_eq!(parent.pins().unwrap(), [named.pin(branch)]);
+    for sequence in [30, 40] {
+        write(&parent, sequence, &[1]).unwrap();
+    }
+    assert!(parent.prune(LOG, &[], &[], NOW).unwrap().failure.is_none());
+    let sequences = |store: &SnapshotStore| -> Vec<u64> {
+        whole(store).iter().map(|it| it.point.position.sequence.0).collect()
+    };
+    assert_eq!(sequences(&parent), [40, 30, 10]);
+    let firsts =
+        || -> Vec<u64> { parent.log().list().unwrap().iter().map(|it| it.first.0).collect() };
+    assert_eq!(firsts(), [11, 16, 21], "1 to 10 lies before it, 30 is the oldest that stays");
+
+    let (_, unopened) = store();
+    let opened = parent.clone();
+    let child = unopened.clone().with_parents(Arc::new(move |store: &str, _| match store {
+        "the parent" => Ok(Arc::clone(&opened.archive)),
+        other => panic!("{other}"),
+    }));
+    let first = point(branch, 1);
+    child.publish_branch(first, 10, named.clone()).unwrap();
+    assert!(child.publish_branch(first, 10, named.clone()).is_err(), "it is there");
+    let manifest = whole(&child).pop().unwrap().manifest;
+    assert_eq!(manifest.parent.as_ref(), Some(&named));
+    let (there, snapshot) = child.parent_of(&named).unwrap();
+    assert_eq!((there.location(), snapshot.name), (parent.location(), name.clone()));
+    let other = Parent::new("the parent", &name, Sequence(11), &at);
+    let why = child.parent_of(&other).map(|_| ()).unwrap_err().to_string();
+    assert!(why.contains("it is of record 10"), "{why}");
+
+    for sequence in [5, 6] {
+        let point = point(branch, sequence);
+        let mut writer = child.begin(point.position).unwrap();
+        writer.write_part(&[1]).unwrap();
+        writer.publish(&Facts::unproven(point, 0, 10)).unwrap();
+    }
+    // A server that cannot open the parent's archive lets both stay.
+    let why = unopened.prune(branch, &[], &[], NOW).unwrap().failure.unwrap().to_string();
+    assert!(why.contains("the parent keeps what it needs"), "{why}");
+    assert_eq!(sequences(&unopened), [6, 5, 1]);
+    assert!(child.prune(branch, &[], &[], NOW).unwrap().failure.is_none());
+    assert_eq!(sequences(&child), [6, 5]);
+    assert_eq!(parent.pins().unwrap(), []);
+    parent.prune(LOG, &[], &[], NOW).unwrap();
+    assert_eq!((sequences(&parent), firsts()), (vec![40, 30], vec![21]));
 }

@@ -20,6 +20,8 @@ pub enum Request<'a> {
     /// Make a new log of what the shard held at some moment; write that to a file; make a new log
     /// of a file.
     Restore(Box<restore::Options>, &'a [String]),
+    /// Make a new log of it whose data stays where it is.
+    Branch(Box<restore::Options>, &'a [String]),
     Export(Box<restore::Options>, &'a [String]),
     Import(Box<restore::Options>, &'a [String]),
     /// Print the snapshots of that shard.
@@ -38,7 +40,7 @@ pub enum Request<'a> {
 
 /// What may stand behind the program's name.
 const COMMANDS: &[&str] =
-    &["server", "snapshot", "restore", "export", "import", "log", "help", "--version"];
+    &["server", "snapshot", "restore", "branch", "export", "import", "log", "help", "--version"];
 
 /// Reads the arguments behind the program's name.
 pub fn read(arguments: &[String]) -> Request<'_> {
@@ -60,11 +62,13 @@ pub fn read(arguments: &[String]) -> Request<'_> {
         ["restore", ref behind @ ..] if asks_for_help(behind) => {
             Request::Show(Topic::Restore.text())
         }
+        ["branch", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Branch.text()),
         ["export", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Export.text()),
         ["import", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Import.text()),
         ["restore", ..] => {
             with(&restore::RESTORE, &arguments[1..], Topic::Restore, Request::Restore)
         }
+        ["branch", ..] => with(&restore::RESTORE, &arguments[1..], Topic::Branch, Request::Branch),
         ["export", ..] => with(&restore::EXPORT, &arguments[1..], Topic::Export, Request::Export),
         ["import", ..] => with(&restore::IMPORT, &arguments[1..], Topic::Import, Request::Import),
         ["log", ref behind @ ..] => log::read(behind),
@@ -87,6 +91,7 @@ fn help_on(topic: &[&str]) -> Request<'static> {
         ["server"] => Request::Show(Topic::Server.text()),
         ["snapshot"] => Request::Show(Topic::Snapshot.text()),
         ["restore"] => Request::Show(Topic::Restore.text()),
+        ["branch"] => Request::Show(Topic::Branch.text()),
         ["export"] => Request::Show(Topic::Export.text()),
         ["import"] => Request::Show(Topic::Import.text()),
         ["log", topic @ ..] => log::help_on(topic),
@@ -179,6 +184,8 @@ mod tests {
             ("snapshot --help", Topic::Snapshot),
             ("help restore", Topic::Restore),
             ("restore --help", Topic::Restore),
+            ("help branch", Topic::Branch),
+            ("branch -h", Topic::Branch),
             ("export -h", Topic::Export),
             ("import --rdb x --help", Topic::Import),
             ("help log", Topic::Log),

@@ -11,6 +11,7 @@ pub enum Topic {
     Server,
     Snapshot,
     Restore,
+    Branch,
     Export,
     Import,
     Log,
@@ -27,6 +28,7 @@ commands:
   snapshot       take snapshots of a shard, in a process that serves nobody
   snapshot list  print which snapshots there are
   restore        make a new log of what a shard held at some moment
+  branch         the same in seconds, whose data stays where it is
   export         write that to an RDB file
   import         make a new log of an RDB file
   log inspect    print what a transaction log holds
@@ -116,6 +118,24 @@ example, the data of 'data' as it was at noon, served beside it:
 
 exit status: 0 it was made; 1 it could not be; the reason is on the standard error. What there is of
 a restore that was cut short holds nothing of the shard: delete it.
+";
+
+const BRANCH: &str = "
+Makes a new log of what a shard held at some moment, in seconds, however large that is: the data
+stays where it is, in the parent's archive, and servers that start on the branch load it there. What
+they write goes to the new log and the new archive alone. The parent's servers may run meanwhile.
+
+The options are those of 'kiln restore'. But the parent's archive is written to: the log that is not
+archived there yet is, and a pin keeps what the branch needs. It goes when the branch has
+snapshots of its own ('kiln snapshot --once'). Until then servers of the branch, and whoever takes
+its snapshots, must reach the parent's archive, and be allowed to write there.
+
+example, the data of 'data' as it was at noon, served beside it:
+  kiln branch --to 2026-11-20T12:00:00Z --into noon/log --dir data
+  kiln server --port 7777 --dir noon
+
+exit status: 0 it was made; 1 it could not be; the reason is on the standard error. What there is of
+a branch that was cut short holds nothing of the shard: delete it.
 ";
 
 const EXPORT: &str = "
@@ -221,6 +241,11 @@ impl Topic {
                  STORE] [--from LOG]\n                    [--archive STORE] [path/to/redis.conf] \
                  [--directive value …]\n"
             }
+            Self::Branch => {
+                "usage: kiln branch [--to TIME | --to-position N] --into LOG [--into-archive STORE] \
+                 [--from LOG]\n                   [--archive STORE] [path/to/redis.conf] \
+                 [--directive value …]\n"
+            }
             Self::Export => {
                 "usage: kiln export --rdb FILE [--to TIME | --to-position N] [--from LOG] \
                  [--archive STORE]\n                   [path/to/redis.conf] [--directive value …]\n"
@@ -249,6 +274,7 @@ impl Topic {
             Self::Server => "kiln server --help",
             Self::Snapshot => "kiln snapshot --help",
             Self::Restore => "kiln restore --help",
+            Self::Branch => "kiln branch --help",
             Self::Export => "kiln export --help",
             Self::Import => "kiln import --help",
             Self::Log => "kiln log --help",
@@ -266,6 +292,7 @@ impl Topic {
             Self::Server => format!("{usage}{SERVER}{}{SERVER_END}", own_directives()),
             Self::Snapshot => format!("{usage}{SNAPSHOT}"),
             Self::Restore => format!("{usage}{RESTORE}"),
+            Self::Branch => format!("{usage}{BRANCH}"),
             Self::Export => format!("{usage}{EXPORT}"),
             Self::Import => format!("{usage}{IMPORT}"),
             Self::Log => format!("{usage}{LOG}"),
@@ -340,8 +367,11 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal_and_begins_with_the_usage() {
-        use Topic::{Export, Find, Import, Inspect, Kiln, Log, Restore, Server, Snapshot, Tail};
-        let topics = [Kiln, Server, Snapshot, Restore, Export, Import, Log, Inspect, Tail, Find];
+        use Topic::{
+            Branch, Export, Find, Import, Inspect, Kiln, Log, Restore, Server, Snapshot, Tail,
+        };
+        let topics =
+            [Kiln, Server, Snapshot, Restore, Branch, Export, Import, Log, Inspect, Tail, Find];
         for topic in topics {
             let text = topic.text();
             assert!(text.starts_with(topic.usage()), "{text}");

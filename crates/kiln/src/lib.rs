@@ -39,6 +39,7 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
         Request::Inspect(log) => inspect::inspect(log),
         Request::Snapshot(options, arguments) => snapshot::snapshot(options, arguments),
         Request::Restore(options, arguments) => restore::restore(&options, arguments),
+        Request::Branch(options, arguments) => restore::branch(&options, arguments),
         Request::Export(options, arguments) => restore::export(&options, arguments),
         Request::Import(options, arguments) => restore::import(&options, arguments),
         Request::ListSnapshots(arguments) => snapshot::list(arguments),

@@ -4,7 +4,7 @@ use crate::Broken;
 use crate::sleep::Sleep;
 use crate::snapshots;
 use base::driver::Waker;
-use base::{Incarnation, Position};
+use base::{Incarnation, Position, Sequence};
 use config::settings::{Location, NodeSettings};
 use shard::archived::{self, ArchivedLog};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
@@ -96,7 +96,7 @@ pub fn archiver(place: &Location) -> ArchiveLog {
         let archived = || -> Result<(), Failure> {
             let (sleep, waker) = Sleep::new();
             let log = open_to_follow(&place, &KnownLog::default(), waker)?;
-            archived::archive(store, log, through, &mut |_, is_idle| {
+            archived::archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
                 if is_idle {
                     sleep.pause(LOG_PAUSE);
                 }

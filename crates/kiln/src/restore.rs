@@ -1,6 +1,7 @@
 //! `kiln restore`, `kiln export` and `kiln import`: from a log and its snapshots, as they are or as
 //! they were at some moment, to a new log or an RDB file, and from such a file to a new log.
 
+mod branch;
 mod file;
 
 use crate::sleep::Sleep;
@@ -99,6 +100,11 @@ pub fn restore(options: &Options, arguments: &[String]) -> ExitCode {
     ended(|| run_restore(options, arguments))
 }
 
+/// Makes a new log of a moment whose data stays where it is; the process's exit code.
+pub fn branch(options: &Options, arguments: &[String]) -> ExitCode {
+    ended(|| branch::run(options, arguments))
+}
+
 /// Writes a moment to an RDB file; the process's exit code.
 pub fn export(options: &Options, arguments: &[String]) -> ExitCode {
     ended(|| run_export(options, arguments))
@@ -187,8 +193,7 @@ fn beside(log: &str) -> Option<String> {
 }
 
 /// Who reads a moment: of the log and what was trimmed of it.
-fn reader(from: &Place, waker: &Waker) -> Result<Worker, Box<dyn Error>> {
-    let store = from.store_to_read()?;
+fn reader(from: &Place, store: SnapshotStore, waker: &Waker) -> Result<Worker, Box<dyn Error>> {
     let log = store.log();
     let mut reading = work::worker(&from.config, &from.settings, store, waker)?;
     let mut open_log = reading.open_log;
@@ -204,7 +209,7 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
-    let mut reading = reader(&from, &waker)?;
+    let mut reading = reader(&from, from.store_to_read()?, &waker)?;
     let store = into.store()?;
     let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
@@ -249,7 +254,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
-    let mut reading = reader(&from, &waker)?;
+    let mut reading = reader(&from, from.store_to_read()?, &waker)?;
     let mut course = reading.unclaimed();
     let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
     let written = file::write(engine, standing.clock, &path)?;

@@ -189,8 +189,9 @@ fn freshness(
 ) -> Result<Freshness, Box<dyn Error>> {
     let of_log = store.list_of(log.incarnation)?;
     let newest = of_log.candidates.into_iter().find_map(|candidate| match candidate {
-        Candidate::Whole(snapshot) => Some(snapshot),
-        Candidate::Damaged { .. } => None,
+        // A branch is to have one of its own at once.
+        Candidate::Whole(snapshot) if snapshot.manifest.parent.is_none() => Some(snapshot),
+        Candidate::Whole(_) | Candidate::Damaged { .. } => None,
     });
     let tail = logs::ask_tail(&mut *log.handle, sleep)?.sequence;
     let now = RealClock.unix_millis().0;

@@ -1,9 +1,11 @@
 //! Opens the snapshots that `snapshot-store` names.
 
-use archive::{DirectoryArchive, Limits, SnapshotStore};
+use archive::{Access, DirectoryArchive, Limits, OpenArchive, SnapshotStore};
 use config::settings::{Location, NodeSettings, Retention};
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 
@@ -20,7 +22,23 @@ pub fn open(settings: &NodeSettings, entropy: u64) -> Result<SnapshotStore, Box<
         window_spacing_seconds: spacing,
         ..Limits::default()
     };
-    Ok(open_place(&settings.snapshot_store, entropy)?.with_limits(limits))
+    let store = open_place(&settings.snapshot_store, entropy)?.with_limits(limits);
+    Ok(store.with_parents(parents(entropy)))
+}
+
+/// How archives are opened that branches name.
+fn parents(entropy: u64) -> OpenArchive {
+    let opened = AtomicU64::new(0);
+    Arc::new(move |name, access| {
+        let place = place(name);
+        // Writers of two archives of one process must not have one name.
+        let entropy = entropy.wrapping_add(1 + opened.fetch_add(1, Ordering::Relaxed));
+        let store = match access {
+            Access::Read => open_to_read(&place),
+            Access::Write => open_place(&place, entropy),
+        };
+        store.map(|store| store.archive()).map_err(|why| io::Error::other(why.to_string()))
+    })
 }
 
 fn open_place(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
@@ -45,17 +63,19 @@ fn open_place(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn E
 /// # Errors
 /// What the operator must correct, or wait for.
 pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
-    match place {
+    let store = match place {
         Location::Folder(folder) => {
             let archive = DirectoryArchive::open_to_read(Arc::new(RealDisk), folder);
-            Ok(SnapshotStore::over(Arc::new(archive)))
+            SnapshotStore::over(Arc::new(archive))
         }
         Location::Url(url) => {
             let opened = services::open_archive_to_read(url, Arc::new(RealClock));
             let archive = opened.map_err(|error| format!("cannot open snapshot-store: {error}"))?;
-            Ok(SnapshotStore::over(archive))
+            SnapshotStore::over(archive)
         }
-    }
+    };
+    // What is only read of it needs no writers' names of its parents.
+    Ok(store.with_parents(parents(0)))
 }
 
 /// Opens those that a name on the command line means, to read them.
@@ -63,9 +83,13 @@ pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
 /// # Errors
 /// As [`open_to_read`].
 pub fn open_named(name: &str) -> Result<SnapshotStore, Box<dyn Error>> {
+    open_to_read(&place(name))
+}
+
+fn place(name: &str) -> Location {
     let is_url = services::archive_schemes().any(|scheme| name.starts_with(scheme));
     let folder = || name.strip_prefix("file:").unwrap_or(name).into();
-    open_to_read(&if is_url { Location::Url(name.to_owned()) } else { Location::Folder(folder()) })
+    if is_url { Location::Url(name.to_owned()) } else { Location::Folder(folder()) }
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@
 
 mod archiver;
 mod reading;
+mod records;
 mod stretch;
 
 pub use archiver::{Archiver, archive};
 pub use reading::ArchivedLog;
+pub(crate) use records::ArchivedRecords;
 
 use archive::ChainPoint;
 use base::{Incarnation, Position, Sequence};

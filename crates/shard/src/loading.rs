@@ -11,6 +11,7 @@
 //! Another process may lead meanwhile, publish snapshots and trim its log. What is found gone is
 //! then no loss: the loading begins again with a newer snapshot.
 
+mod ancestors;
 mod history;
 mod open;
 mod parts;
@@ -19,6 +20,7 @@ use crate::leadership::Found;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
+use ancestors::Ancestors;
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
@@ -88,6 +90,8 @@ pub struct Loading {
     /// What the records say of who leads.
     heartbeats: Heartbeats,
     stage: Stage,
+    /// Of a branch's first snapshot, which is beside it: what is loaded in its place.
+    ancestors: Option<(Box<Ancestors>, Snapshot)>,
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     slice: SliceLimits,
@@ -109,6 +113,8 @@ pub struct Loading {
 enum Stage {
     Choose,
     Snapshot(Box<Parts>),
+    /// The log of the branch's ancestors.
+    Ancestors,
     /// Until the end of the log, once it is known.
     Log(Box<Replayer>, Option<Sequence>),
     Done(Box<Replayer>),
@@ -168,6 +174,7 @@ impl Loading {
             nobody: Interest::default(),
             heartbeats: Heartbeats::default(),
             stage: Stage::Choose,
+            ancestors: None,
             restarts: 0,
             slice: SliceLimits::default(),
             goal: Goal::Tail,
@@ -216,6 +223,7 @@ impl Loading {
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
                 Stage::Snapshot(loading) => (self.load(loading)?, Step::More),
+                Stage::Ancestors => (self.replay_ancestors()?, Step::More),
                 Stage::Log(replayer, until) => self.replay(replayer, until)?,
                 done @ Stage::Done(_) => (done, Step::Done),
             };
@@ -256,21 +264,36 @@ impl Loading {
             Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
                 Ok(Stage::Choose)
             }
-            Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.is_empty() => {
-                Err(format!("snapshot {} has no parts", snapshot.name).into())
-            }
-            Some(Candidate::Whole(snapshot)) => {
-                tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
-                self.total_bytes = snapshot.manifest.bytes();
-                match Parts::open(&self.store, snapshot, self.clock.unix_millis()) {
-                    Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
-                    Err(error) => self.begin_again(error.into()),
-                }
-            }
+            Some(Candidate::Whole(snapshot)) => self.open_parts(snapshot),
             None => {
                 let start = Chain::start(self.log.incarnation);
                 Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
             }
+        }
+    }
+
+    fn open_parts(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
+        let snapshot = match Ancestors::of(&self.store, &snapshot) {
+            Ok(None) => snapshot,
+            Ok(Some(ancestors)) => {
+                let loaded = ancestors.snapshot.clone();
+                tracing::info!(name = snapshot.name, "a branch: its data is that of its parent's");
+                self.ancestors = Some((Box::new(ancestors), snapshot));
+                loaded
+            }
+            Err(why) => {
+                tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                return Ok(Stage::Choose);
+            }
+        };
+        if snapshot.manifest.parts.is_empty() {
+            return Err(format!("snapshot {} has no parts", snapshot.name).into());
+        }
+        tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
+        self.total_bytes = snapshot.manifest.bytes();
+        match Parts::open(self.source(), snapshot, self.clock.unix_millis()) {
+            Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
+            Err(error) => self.begin_again(error.into()),
         }
     }
 
@@ -291,10 +314,30 @@ impl Loading {
     fn forget_loaded(&mut self) {
         let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
         self.engine = Engine::new(keyspace, self.seeds.chance);
+        self.ancestors = None;
+    }
+
+    /// The store whose parts are loaded.
+    fn source(&self) -> &SnapshotStore {
+        self.ancestors.as_ref().map_or(&self.store, |(ancestors, _)| &ancestors.store)
+    }
+
+    /// Applies what the ancestors' logs add to the snapshot that was loaded.
+    fn replay_ancestors(&mut self) -> Result<Stage, Failure> {
+        let Some((mut ancestors, snapshot)) = self.ancestors.take() else {
+            return Ok(Stage::Choose);
+        };
+        if ancestors.step(&mut self.engine, self.slice.step_records)? {
+            self.keys_loaded = self.engine.keyspace.len() as u64;
+            return Ok(self.begin_log_behind(&snapshot));
+        }
+        self.ancestors = Some((ancestors, snapshot));
+        Ok(Stage::Ancestors)
     }
 
     fn load(&mut self, mut parts: Box<Parts>) -> Result<Stage, Failure> {
-        let outcome = parts.load(&self.store, &mut self.engine.keyspace, self.slice.step_keys);
+        let source = self.source().clone();
+        let outcome = parts.load(&source, &mut self.engine.keyspace, self.slice.step_keys);
         self.used_bytes = parts.offset();
         let snapshot = &parts.snapshot;
         let why = match outcome {
@@ -302,6 +345,9 @@ impl Loading {
             Ok(true) => {
                 self.keys_loaded = snapshot.manifest.keys;
                 self.snapshot_bytes = snapshot.manifest.bytes();
+                if self.ancestors.is_some() {
+                    return Ok(Stage::Ancestors);
+                }
                 return Ok(self.begin_log_behind(snapshot));
             }
             // Only this process removes its snapshots: so the part is lost, and the previous
@@ -327,7 +373,8 @@ impl Loading {
             Err(PartsError::Damaged(why)) => why,
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
-        self.store.refuse(&snapshot.name, &why);
+        let child = self.ancestors.as_ref().map(|(_, child)| &child.name);
+        self.store.refuse(child.unwrap_or(&snapshot.name), &why);
         self.forget_loaded();
         Ok(Stage::Choose)
     }

@@ -70,6 +70,26 @@ impl Worker {
         mut log: OpenLog,
         claimed: &mut Claimed,
     ) -> Result<Snapshot, Failure> {
+        let (first, standing) = self.begin_log(clock, origin, &mut log, claimed)?;
+        let unproven = self.write(engine, first, &standing, claimed)?;
+        if let Err(why) = self.compare(&unproven, claimed) {
+            // Why it differs says more than what comes of that.
+            let _ = unproven.writer.abandon();
+            return Err(why);
+        }
+        let proof = Proof { checked: None, at_ms: self.clock.unix_millis().0 };
+        let facts = unproven.facts(Some(proof));
+        Ok(unproven.writer.publish(&facts)?)
+    }
+
+    /// Begins a log with the record that says where its data comes from.
+    pub(crate) fn begin_log(
+        &mut self,
+        clock: UnixMillis,
+        origin: &Origin,
+        log: &mut OpenLog,
+        claimed: &mut Claimed,
+    ) -> Result<(Position, Standing), Failure> {
         self.must_be_empty()?;
         let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
         let asked = log.handle.tail();
@@ -94,15 +114,7 @@ impl Worker {
         };
         let ticket = log.handle.append(before, record);
         self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)?;
-        let unproven = self.write(engine, before.next(), &standing, claimed)?;
-        if let Err(why) = self.compare(&unproven, claimed) {
-            // Why it differs says more than what comes of that.
-            let _ = unproven.writer.abandon();
-            return Err(why);
-        }
-        let proof = Proof { checked: None, at_ms: self.clock.unix_millis().0 };
-        let facts = unproven.facts(Some(proof));
-        Ok(unproven.writer.publish(&facts)?)
+        Ok((before.next(), standing))
     }
 
     fn wait_durable(
@@ -122,7 +134,7 @@ impl Worker {
     }
 
     /// Polls the log until it answers.
-    fn wait_for<T>(
+    pub(crate) fn wait_for<T>(
         &mut self,
         log: &mut dyn TransactionLog,
         claimed: &mut Claimed,

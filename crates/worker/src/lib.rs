@@ -19,6 +19,7 @@
 //! | [`due`](Rates) | whether a start would read more of the log than of the snapshot |
 //! | [`take`](Worker) | one snapshot from its beginning to its publication |
 //! | [`found`](Moment) | a new log with data: of another one's moment, or imported |
+//! | [`branch`](Fork) | a new log with the data of another one's moment, which stays where it is |
 //! | `prove` | restores what was written, and compares |
 //! | `lanes` | the threads that write parts |
 //! | [`progress`](Progress) | how far it is, for a terminal, the log and the claim |
@@ -27,6 +28,7 @@
 //! runs a worker as it runs a server; the loop around it.
 #![forbid(unsafe_code)]
 
+mod branch;
 mod due;
 mod found;
 mod lanes;
@@ -34,6 +36,7 @@ mod progress;
 mod prove;
 mod take;
 
+pub use branch::Fork;
 pub use due::{Freshness, Rates};
 pub use found::Moment;
 pub use progress::{Phase, Progress};

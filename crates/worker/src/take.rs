@@ -203,7 +203,7 @@ impl Worker {
         let store = self.store.clone();
         let known = KnownLog { must_exist: true, ..KnownLog::default() };
         let archived = (self.open_log)(&known).and_then(|log| {
-            archive(&store, log, through, &mut |at, is_idle| {
+            archive(&store, log, Sequence::ZERO, through, &mut |at, is_idle| {
                 if is_idle {
                     (self.wait)();
                 }
@@ -438,8 +438,10 @@ impl Unproven {
 fn newest(store: &SnapshotStore, log: Incarnation) -> Result<Option<Sequence>, Failure> {
     let whole =
         store.list_of(log)?.candidates.into_iter().filter_map(|candidate| match candidate {
-            Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
-            Candidate::Damaged { .. } => None,
+            Candidate::Whole(snapshot) if snapshot.manifest.parent.is_none() => {
+                Some(snapshot.point.position.sequence)
+            }
+            Candidate::Whole(_) | Candidate::Damaged { .. } => None,
         });
     Ok(whole.max())
 }

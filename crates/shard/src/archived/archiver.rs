@@ -36,14 +36,16 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Begins where the archive ends, or behind the oldest snapshot: to no earlier moment is there
-    /// a way back. `None` if everything through this record is archived.
+    /// Begins where the archive ends; if it has nothing, behind the oldest snapshot of this record
+    /// or a later one, as to no earlier moment is there a way back. `None` if everything through
+    /// `through` is archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.
     pub fn begin(
         store: &SnapshotStore,
         incarnation: Incarnation,
+        needed: Sequence,
         through: Sequence,
         stretch_bytes: usize,
     ) -> io::Result<Option<Self>> {
@@ -53,7 +55,13 @@ impl Archiver {
             return Ok(None);
         }
         let mut beginnings = beginnings(store, incarnation, through)?;
-        let oldest = beginnings[0].at;
+        if newest.is_none() {
+            beginnings.retain(|it| it.at >= needed);
+        }
+        let Some(oldest) = beginnings.first().map(|it| it.at) else {
+            let what = format!("no snapshot of record {needed} or a later one is there");
+            return Err(io::Error::other(what));
+        };
         if let Some(extent) = newest.filter(|extent| extent.last >= oldest) {
             match log.find(&extent) {
                 Ok(stretch) if stretch.facts.first.incarnation != incarnation => {
@@ -191,7 +199,8 @@ fn beginnings(
     Ok(found)
 }
 
-/// Archives the log through a record, if it is not. Blocks. `rest` is called now and then with the
+/// Archives the log through a record, if it is not; of nothing before `needed` must there be
+/// anything. Blocks. `rest` is called now and then with the
 /// last record that was read, and told whether the log has to be waited for.
 ///
 /// # Errors
@@ -199,10 +208,11 @@ fn beginnings(
 pub fn archive(
     store: &SnapshotStore,
     mut log: OpenLog,
+    needed: Sequence,
     through: Sequence,
     rest: &mut dyn FnMut(Sequence, bool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let begun = Archiver::begin(store, log.incarnation, through, STRETCH_BYTES)?;
+    let begun = Archiver::begin(store, log.incarnation, needed, through, STRETCH_BYTES)?;
     let Some(mut archiver) = begun else { return Ok(()) };
     log.handle.read_from(archiver.next());
     let mut events = Vec::new();

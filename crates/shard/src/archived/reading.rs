@@ -1,8 +1,8 @@
 //! A log that is read as if it had not been trimmed: what is gone of it is read from the archive.
 
-use super::stretch::StretchReader;
+use super::records::ArchivedRecords;
 use crate::loading::OpenLog;
-use archive::{Extent, LogStore};
+use archive::LogStore;
 use base::{Incarnation, Position, Sequence};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct ArchivedLog {
     /// The record that is read next.
     next: Option<Sequence>,
     /// While the archive is read, and the record at which the log goes on.
-    archived: Option<(StretchReader, Sequence)>,
+    archived: Option<(ArchivedRecords, Sequence)>,
     /// Questions whose answer may lie in the archive.
     compared: BTreeMap<Ticket, (Position, Chain)>,
     firsts: Vec<Ticket>,
@@ -49,23 +49,6 @@ impl ArchivedLog {
         }
     }
 
-    /// Opens the stretch that holds a record, at that record; `None` if none holds it.
-    fn open_at(&self, sequence: Sequence) -> io::Result<Option<StretchReader>> {
-        let extents = self.store.list()?.into_iter();
-        let holds = |it: &Extent| it.first <= sequence && sequence <= it.last;
-        let Some(extent) = extents.filter(holds).max_by_key(|it| it.last) else { return Ok(None) };
-        let stretch = self.store.find(&extent)?;
-        if stretch.facts.first.incarnation != self.incarnation {
-            let what = format!("{} is of another log", stretch.name);
-            return Err(io::Error::new(ErrorKind::InvalidData, what));
-        }
-        let mut reader = StretchReader::new(&stretch, self.store.open(&stretch)?);
-        for _ in extent.first.0..sequence.0 {
-            reader.next()?;
-        }
-        Ok(Some(reader))
-    }
-
     /// The oldest record from which everything up to this one is archived.
     fn reaches_back(&self, first: Sequence) -> io::Result<Sequence> {
         let mut oldest = first;
@@ -80,7 +63,7 @@ impl ArchivedLog {
 
     /// The log does not hold what is to be read next, and begins here.
     fn trimmed(&mut self, next: Sequence, first: Sequence) -> io::Result<()> {
-        match self.open_at(next)? {
+        match ArchivedRecords::open(&self.store, self.at(next))? {
             Some(reader) => self.archived = Some((reader, first)),
             None => {
                 self.next = None;
@@ -93,34 +76,36 @@ impl ArchivedLog {
 
     /// Hands out archived records, and goes over to the log where it goes on.
     fn read_archived(&mut self) -> io::Result<()> {
-        let Some((mut reader, first)) = self.archived.take() else { return Ok(()) };
+        let Some((mut records, first)) = self.archived.take() else { return Ok(()) };
         let mut bytes = 0;
         while bytes < PIECE_BYTES {
-            let Some((position, record)) = reader.next()? else {
-                let next = self.next.expect("something is being read");
-                if next >= first {
-                    self.log.read_from(Position { incarnation: self.incarnation, sequence: next });
-                    return Ok(());
-                }
+            let next = records.next_sequence();
+            if next >= first {
+                self.log.read_from(self.at(next));
+                return Ok(());
+            }
+            let Some((position, record)) = records.next()? else {
                 let gap = format!("records {next} to {first} are neither in the log nor archived");
-                let gap = || io::Error::new(ErrorKind::NotFound, gap);
-                reader = self.open_at(next)?.ok_or_else(gap)?;
-                continue;
+                return Err(io::Error::new(ErrorKind::NotFound, gap));
             };
             bytes += record.len();
             self.next = Some(position.sequence.next());
             self.events.push(LogEvent::Read(position, record));
         }
-        self.archived = Some((reader, first));
+        self.archived = Some((records, first));
         Ok(())
+    }
+
+    fn at(&self, sequence: Sequence) -> Position {
+        Position { incarnation: self.incarnation, sequence }
     }
 
     /// Compares what the archive holds at a place that the log does not.
     fn compare_archived(&self, position: Position, chain: Chain) -> io::Result<History> {
-        let Some(mut reader) = self.open_at(position.sequence)? else {
+        let Some(mut records) = ArchivedRecords::open(&self.store, position)? else {
             return Ok(History::Trimmed);
         };
-        let record = reader.next()?;
+        let record = records.next()?;
         Ok(record.map_or(History::Trimmed, |(_, bytes)| History::of_record(&bytes, chain)))
     }
 

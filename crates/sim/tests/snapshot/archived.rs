@@ -21,7 +21,7 @@ use worker::{Moment, Outcome};
 /// Longer than any run.
 const WINDOW_SECONDS: u64 = 1_000_000;
 
-fn with_window(store: SnapshotStore) -> SnapshotStore {
+pub fn with_window(store: SnapshotStore) -> SnapshotStore {
     let limits = archive::Limits {
         window_seconds: WINDOW_SECONDS,
         window_spacing_seconds: 1,
@@ -31,7 +31,7 @@ fn with_window(store: SnapshotStore) -> SnapshotStore {
 }
 
 /// A node with a restore window, whose log was trimmed again and again.
-fn lived(seed: u64) -> (SimDisk, Ledger) {
+pub fn lived(seed: u64) -> (SimDisk, Ledger) {
     let disk = SimDisk::new(seed);
     let mut ledger = Ledger::default();
     let life = Life::start_limited(&disk, seed, &mut ledger, with_window);
@@ -201,11 +201,10 @@ fn a_place_in_the_archive_is_compared_as_one_in_the_log() {
         let mut events = Vec::new();
         loop {
             handle.poll(&mut events);
-            for event in events.drain(..) {
-                match event {
-                    LogEvent::Compared { ticket, history } if ticket == asked => return history,
-                    other => panic!("{other:?}"),
-                }
+            match events.pop() {
+                Some(LogEvent::Compared { ticket, history }) if ticket == asked => return history,
+                None => {}
+                other => panic!("{other:?}"),
             }
             timeline.pass(super::world::DISK_NANOS);
         }

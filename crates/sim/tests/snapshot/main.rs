@@ -2,6 +2,7 @@
 //! replica of Redis that follows it, and a master that it follows itself.
 
 mod archived;
+mod branch;
 mod conformance;
 mod crash;
 mod due;

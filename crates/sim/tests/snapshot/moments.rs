@@ -26,7 +26,7 @@ fn clocks(disk: &SimDisk) -> Vec<(Sequence, UnixMillis)> {
 }
 
 /// A shard with some snapshots, of which none was trimmed away with its log.
-fn lived(seed: u64) -> (SimDisk, Ledger) {
+pub fn lived(seed: u64) -> (SimDisk, Ledger) {
     let disk = SimDisk::new(seed);
     let mut ledger = Ledger::default();
     let mut life = Life::start(&disk, seed, &mut ledger).expect("the disk is whole");
@@ -86,7 +86,7 @@ fn a_thousand_moments_are_what_clients_saw_then() {
 }
 
 /// A log that is begun on a disk.
-fn new_log(disk: &SimDisk, timeline: &Timeline) -> Result<OpenLog, String> {
+pub fn new_log(disk: &SimDisk, timeline: &Timeline) -> Result<OpenLog, String> {
     let queue = |number| super::worker::queue(timeline, number);
     let opener = FileLogOpener {
         disk: Arc::new(disk.clone()),

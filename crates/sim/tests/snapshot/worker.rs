@@ -51,7 +51,7 @@ pub fn archiver(disk: &SimDisk) -> ArchiveLog {
         let timeline = Timeline::new();
         let log = open_log(&disk, &timeline, &KnownLog::default());
         let archived = log.and_then(|log| {
-            archive(store, log, through, &mut |_, is_idle| {
+            archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
                 if is_idle {
                     timeline.pass(DISK_NANOS);
                 }

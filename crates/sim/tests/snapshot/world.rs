@@ -218,6 +218,14 @@ impl Life {
         Self::start_with(lease_millis, commit_nanos, pace, store(disk)?, disk, seed, prepare)
     }
 
+    /// As [`Self::start`], over this store, and what was loaded is not looked at.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_over(store: SnapshotStore, disk: &SimDisk, seed: u64) -> Result<Self, String> {
+        Self::start_with(3_600_000, DISK_NANOS, slow_pace(), store, disk, seed, |_| {})
+    }
+
     fn start_with(
         lease_millis: u64,
         commit_nanos: u64,

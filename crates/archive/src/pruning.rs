@@ -1,0 +1,176 @@
+//! What is removed of an archive: snapshots and archived log that nobody needs any more.
+
+use crate::archive::Content;
+use crate::branch::{Parent, Pin};
+use crate::retention;
+use crate::store::{Access, Candidate, OfLog, Snapshot, SnapshotStore};
+use base::{Incarnation, Position, Sequence, UnixMillis};
+use std::io;
+
+/// What pruning did.
+#[derive(Debug)]
+pub struct Pruned {
+    /// The position through which nobody needs the log any more, but for its archive; `None` while
+    /// fewer snapshots are there than are to stay. The record behind which the oldest one stands is
+    /// needed: by it a start tells that the log is the one that the snapshot was taken of. With a
+    /// restore window it does not go beyond what is archived.
+    pub trim: Option<Position>,
+    /// The last record of the log that is archived, if any is.
+    pub archived: Option<Sequence>,
+    /// Why something could not be removed.
+    pub failure: Option<io::Error>,
+}
+
+impl SnapshotStore {
+    /// Removes all but the newest [`Limits::retained`](crate::Limits::retained) whole snapshots,
+    /// those that the restore window needs at `now`, for each of `pins` the newest whole one at or
+    /// before that record, those that are `named`, and those that branches pin; the damaged ones
+    /// older than those go too, unless the archive cannot be asked about them. Then the archived
+    /// log that none of those needs. As far as the archive lets. All of that is about the snapshots
+    /// of `log`: others are neither counted nor removed, and while any are there, damaged ones and
+    /// the archived log stay, as they may be of that kind.
+    ///
+    /// # Errors
+    /// The archive's, if it does not say what there is.
+    pub fn prune(
+        &self,
+        log: Incarnation,
+        pins: &[Sequence],
+        named: &[String],
+        now: UnixMillis,
+    ) -> io::Result<Pruned> {
+        let limits = self.limits();
+        let OfLog { candidates, foreign } = self.list_of(log)?;
+        let whole = candidates.iter().filter_map(|candidate| match candidate {
+            Candidate::Whole(snapshot) => Some(snapshot),
+            Candidate::Damaged { .. } => None,
+        });
+        let whole: Vec<&Snapshot> = whole.collect();
+        let Some(oldest) = whole.get(limits.retained - 1) else {
+            return Ok(Pruned { trim: None, archived: None, failure: None });
+        };
+        let branches = self.pins()?;
+        let at_or_before =
+            |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
+        let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
+        let in_window = retention::in_window(&whole, &limits, now);
+        let is_needed = |snapshot: &Snapshot| {
+            let name = &snapshot.name;
+            pinned.iter().any(|it| it.name == *name)
+                || named.contains(name)
+                || in_window.contains(&name.as_str())
+        };
+        let is_of_branch = |snapshot: &Snapshot| {
+            branches.iter().any(|pin| pin.behind == snapshot.point.position.sequence)
+        };
+        let mut failure = None;
+        let mut left = limits.retained;
+        let mut needed = oldest.point;
+        for candidate in &candidates {
+            let removed = match candidate {
+                Candidate::Whole(snapshot) if left > 0 || is_needed(snapshot) => {
+                    let points = (needed, snapshot.point);
+                    needed = std::cmp::min_by_key(points.0, points.1, |it| it.position.sequence);
+                    left = left.saturating_sub(1);
+                    Ok(())
+                }
+                // Its log stays through the branch's record alone.
+                Candidate::Whole(snapshot) if is_of_branch(snapshot) => Ok(()),
+                Candidate::Whole(snapshot) => self.remove(snapshot, log),
+                Candidate::Damaged { .. } if left > 0 => Ok(()),
+                Candidate::Damaged { name, may_be_whole: false, .. } if foreign.is_empty() => {
+                    self.archive.remove(name)
+                }
+                Candidate::Damaged { name, why, .. } => {
+                    let name = name.escape_debug();
+                    Err(io::Error::other(format!("{name} stays, nobody can read it: {why}")))
+                }
+            };
+            // What stays behind costs space. The log can be trimmed all the same.
+            failure = removed.err().or(failure);
+        }
+        // While no snapshot is as old as the window, the log may reach back to its beginning.
+        if foreign.is_empty() && retention::is_before_window(&needed, &limits, now) {
+            let pruned = self.log().prune(needed.position.sequence, &branches);
+            failure = pruned.err().or(failure);
+        }
+        let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
+        let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
+        let (trim, archived) = self.trim(log, held.sequence, needed.position.sequence)?;
+        // Whoever has no snapshot to begin with needs the log from its beginning.
+        let trim = (pinned.len() == pins.len()).then_some(held.at(trim));
+        Ok(Pruned { trim, archived, failure })
+    }
+
+    /// How far the log may be trimmed if the snapshot of `held` must find its log there, and that
+    /// of `needed`, which may be older, in the archive; and how far it is archived.
+    fn trim(
+        &self,
+        log: Incarnation,
+        held: Sequence,
+        needed: Sequence,
+    ) -> io::Result<(Sequence, Option<Sequence>)> {
+        let before = |sequence: Sequence| Sequence(sequence.0.saturating_sub(1));
+        if self.limits().window_seconds == 0 {
+            return Ok((before(held), None));
+        }
+        let newest = self.log().newest()?.map(|stretch| stretch.facts);
+        let archived = newest.filter(|it| it.first.incarnation == log).map(|it| it.last);
+        // What no snapshot leads to needs no archive.
+        let through = before(needed).max(archived.unwrap_or_default());
+        Ok((before(held).min(through), archived))
+    }
+
+    /// Removes a snapshot, and what it keeps of a parent's archive first: behind it nobody would
+    /// know of that.
+    fn remove(&self, snapshot: &Snapshot, log: Incarnation) -> io::Result<()> {
+        if let Some(parent) = &snapshot.manifest.parent {
+            self.release(parent, log)?;
+        }
+        self.archive.remove(&snapshot.name)
+    }
+
+    fn release(&self, parent: &Parent, log: Incarnation) -> io::Result<()> {
+        let released =
+            self.parent(parent, Access::Write).and_then(|store| store.unpin(&parent.pin(log)));
+        released.map_err(|error| {
+            let what = format!("the branch's parent {} keeps what it needs: {error}", parent.store);
+            io::Error::new(error.kind(), what)
+        })
+    }
+
+    /// What branches need of this archive.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn pins(&self) -> io::Result<Vec<Pin>> {
+        let entries = self.archive.list(Content::Pins)?.into_iter();
+        let published = entries.filter(|entry| entry.is_published);
+        Ok(published.filter_map(|entry| Pin::of(&entry.name)).collect())
+    }
+
+    /// Keeps for a branch what it needs of this archive. `said` is for people: whose it is. One
+    /// that is there already is no error.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn pin(&self, pin: &Pin, said: &[u8]) -> io::Result<()> {
+        match self.archive.begin(&pin.name()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match self.pins()?.contains(pin) {
+                    true => Ok(()),
+                    false => Err(error),
+                }
+            }
+            begun => begun?.publish(said),
+        }
+    }
+
+    /// The branch needs nothing of this archive any more.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn unpin(&self, pin: &Pin) -> io::Result<()> {
+        self.archive.remove(&pin.name())
+    }
+}

@@ -1,0 +1,48 @@
+//! `kiln branch`: a new log of a moment, whose data stays in its parent's archive.
+
+use super::{BUSY, Options, Place, reader};
+use crate::configuration;
+use crate::sleep::Sleep;
+use crate::work;
+use archive::Snapshot;
+use base::driver::Waker;
+use std::error::Error;
+use txlog::reader::Goal;
+use worker::{Claimed, Worker};
+
+pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let goal = options.goal()?;
+    let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    let into = Place::to_make(options, arguments)?;
+    configuration::set_up_log(&into.settings)?;
+    let (_, waker) = Sleep::new();
+    let mut parent = reader(&from, from.store()?, &waker)?;
+    let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
+    let mut claimed = making.claim()?.ok_or(BUSY)?;
+    let made = make(&mut parent, &mut making, goal, &into, waker, &mut claimed);
+    claimed.release();
+    let snapshot = made?;
+    let named = snapshot.manifest.parent.as_ref().ok_or("the branch does not name its parent")?;
+    tracing::info!(
+        parent = named.store,
+        record = named.point()?.position.sequence.0,
+        "branched: servers may start on the new log"
+    );
+    Ok(())
+}
+
+fn make(
+    parent: &mut Worker,
+    making: &mut Worker,
+    goal: Goal,
+    into: &Place,
+    waker: Waker,
+    claimed: &mut Claimed,
+) -> Result<Snapshot, Box<dyn Error>> {
+    making.must_be_empty()?;
+    let fork = parent.find_fork(goal, claimed)?;
+    let log = into.new_log(waker)?;
+    let said = format!("a branch in {}", making.store.location());
+    let named = parent.keep_for_branch(&fork, log.incarnation, &said, claimed)?;
+    making.begin_branch(&fork, named, log, claimed)
+}
