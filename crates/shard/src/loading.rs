@@ -4,22 +4,26 @@
 //! choose ─▶ snapshot ─▶ log ─▶ follow, and lead when it may
 //!    ▲──────────┘ damaged: refused by name, the one before it is taken
 //! ```
-//! Between the slices the loop turns, so that clients are told LOADING instead of nothing. A
-//! snapshot is read once: its checksums are compared as it is loaded, and what was loaded of one
-//! that turns out damaged is thrown away.
+//! Between the slices the loop turns, so that clients are told LOADING instead of nothing. The
+//! parts of a snapshot are read by several threads, and put in by this one. A snapshot is read
+//! once: its checksums are compared as it is loaded, and what was loaded of one that turns out
+//! damaged is thrown away.
 //!
 //! Another process may lead meanwhile, publish snapshots and trim its log. What is found gone is
 //! then no loss: the loading begins again with a newer snapshot.
 
 mod history;
+mod lanes;
 mod open;
 mod parts;
+mod progress;
 
 use crate::leadership::Found;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
+use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 use engine::execute::Engine;
@@ -27,8 +31,11 @@ use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use history::{Comparing, chain_behind};
+pub use lanes::LANES_MAX;
 pub use open::{FileLogOpener, KnownLog, OpenLog};
 pub use parts::{PartSource, Parts, PartsError};
+use progress::Measured;
+pub use progress::{Progress, Stretch};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
@@ -51,12 +58,9 @@ pub struct SliceLimits {
 
 impl Default for SliceLimits {
     fn default() -> Self {
-        Self { nanos_max: 10_000_000, step_keys: 4096, step_records: 64, steps_max: 256 }
+        Self { nanos_max: 10_000_000, step_keys: 16_384, step_records: 64, steps_max: 256 }
     }
 }
-
-/// Time between two lines of progress, in nanoseconds.
-const PROGRESS_NANOS: u64 = 1_000_000_000;
 
 /// Why a shard cannot be loaded, in words.
 pub type Failure = Box<dyn Error>;
@@ -94,16 +98,15 @@ pub struct Loading {
     goal: Goal,
     comparing: Comparing,
     counts_void_records: bool,
-    /// Bytes of the stage, used and in all; of the log, it is records.
-    pub used_bytes: u64,
-    pub total_bytes: u64,
+    /// The threads that read parts, while no snapshot is being loaded.
+    readers: Vec<Box<dyn DiskQueue>>,
+    measured: Measured,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
     snapshot_bytes: u64,
     /// Of the log.
     replayed: Growth,
     began: MonotonicNanos,
-    told: MonotonicNanos,
 }
 
 enum Stage {
@@ -153,6 +156,7 @@ impl Loading {
             }
         }
         let began = clock.monotonic();
+        let measured = Measured::begin(clock.unix_millis(), began);
         let mut comparing = Comparing::default();
         comparing.ask_newest(&mut *log.handle, &candidates);
         Ok(Self {
@@ -173,19 +177,34 @@ impl Loading {
             goal: Goal::Tail,
             comparing,
             counts_void_records: false,
-            used_bytes: 0,
-            total_bytes: 0,
+            readers: Vec::new(),
+            measured,
             keys_loaded: 0,
             snapshot_bytes: 0,
             replayed: Growth::default(),
             began,
-            told: began,
         })
     }
 
     /// Lets slices be smaller, so that a short simulated run has several.
     pub fn limit_slices(&mut self, slice: SliceLimits) {
         self.slice = slice;
+    }
+
+    /// Lets these threads read the parts of the snapshot, several at a time; [`LANES_MAX`] are of
+    /// use. Without any they are read between the turns of the loop.
+    pub fn read_parts_by(&mut self, readers: Vec<Box<dyn DiskQueue>>) {
+        self.readers = readers;
+    }
+
+    /// Gives the threads back, with nothing left to do.
+    pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
+        if matches!(self.stage, Stage::Snapshot(_))
+            && let Stage::Snapshot(parts) = std::mem::replace(&mut self.stage, Stage::Choose)
+        {
+            self.readers = parts.into_queues();
+        }
+        std::mem::take(&mut self.readers)
     }
 
     /// Ends elsewhere than at the log's end. A snapshot behind the goal is not used.
@@ -215,7 +234,7 @@ impl Loading {
         for _ in 0..self.slice.steps_max {
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
-                Stage::Snapshot(loading) => (self.load(loading)?, Step::More),
+                Stage::Snapshot(loading) => self.load(loading)?,
                 Stage::Log(replayer, until) => self.replay(replayer, until)?,
                 done @ Stage::Done(_) => (done, Step::Done),
             };
@@ -224,7 +243,10 @@ impl Loading {
                 return Ok(step);
             }
             let now = self.clock.monotonic();
-            self.tell(now);
+            if self.measured.sample(now) {
+                let keys = self.engine.keyspace.len();
+                tracing::info!(keys, "{}", self.measured.progress);
+            }
             if now.since(began) >= self.slice.nanos_max {
                 break;
             }
@@ -261,8 +283,10 @@ impl Loading {
             }
             Some(Candidate::Whole(snapshot)) => {
                 tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
-                self.total_bytes = snapshot.manifest.bytes();
-                match Parts::open(&self.store, snapshot, self.clock.unix_millis()) {
+                let bytes = snapshot.manifest.bytes();
+                self.measured.begin_snapshot(bytes, self.clock.monotonic());
+                let (keyspace, now) = (&self.engine.keyspace, self.clock.unix_millis());
+                match Parts::open(&self.store, snapshot, &mut self.readers, keyspace, now) {
                     Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
                     Err(error) => self.begin_again(error.into()),
                 }
@@ -293,42 +317,49 @@ impl Loading {
         self.engine = Engine::new(keyspace, self.seeds.chance);
     }
 
-    fn load(&mut self, mut parts: Box<Parts>) -> Result<Stage, Failure> {
+    fn load(&mut self, mut parts: Box<Parts>) -> Result<(Stage, Step), Failure> {
         let outcome = parts.load(&self.store, &mut self.engine.keyspace, self.slice.step_keys);
-        self.used_bytes = parts.offset();
-        let snapshot = &parts.snapshot;
-        let why = match outcome {
-            Ok(false) => return Ok(Stage::Snapshot(parts)),
-            Ok(true) => {
+        self.measured.note_snapshot(&parts);
+        if let Ok(step @ (Step::More | Step::Wait)) = outcome {
+            return Ok((Stage::Snapshot(parts), step));
+        }
+        let snapshot = parts.snapshot.clone();
+        self.readers = parts.into_queues();
+        let stage = match outcome {
+            Ok(_) => {
                 self.keys_loaded = snapshot.manifest.keys;
                 self.snapshot_bytes = snapshot.manifest.bytes();
-                return Ok(self.begin_log_behind(snapshot));
+                self.begin_log_behind(&snapshot)
             }
+            Err(why) => {
+                self.forget_loaded();
+                self.give_up(&snapshot, why)?
+            }
+        };
+        Ok((stage, Step::More))
+    }
+
+    /// What is done instead of loading this snapshot.
+    fn give_up(&mut self, snapshot: &Snapshot, why: PartsError) -> Result<Stage, Failure> {
+        let why = match why {
             // Only this process removes its snapshots: so the part is lost, and the previous
             // snapshot is used.
-            Err(PartsError::Gone(error))
-                if self.log.is_free && error.kind() == ErrorKind::NotFound =>
-            {
+            PartsError::Gone(error) if self.log.is_free && error.kind() == ErrorKind::NotFound => {
                 error.to_string()
             }
-            Err(PartsError::Gone(error)) => {
-                self.forget_loaded();
-                return self.begin_again(error.into());
-            }
-            Err(PartsError::Unsupported(what)) => {
+            PartsError::Gone(error) => return self.begin_again(error.into()),
+            PartsError::Unsupported(what) => {
                 return Err(format!("snapshot {}: {what}", snapshot.name).into());
             }
             // It stays, and the one before it is taken: the log has what is between them.
-            Err(PartsError::Unread(why)) => {
+            PartsError::Unread(why) => {
                 tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
-                self.forget_loaded();
                 return Ok(Stage::Choose);
             }
-            Err(PartsError::Damaged(why)) => why,
+            PartsError::Damaged(why) => why,
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
         self.store.refuse(&snapshot.name, &why);
-        self.forget_loaded();
         Ok(Stage::Choose)
     }
 
@@ -351,9 +382,10 @@ impl Loading {
             replayer.join_histories();
         }
         let (incarnation, sequence) = (self.log.incarnation, replayer.at().next());
+        // Only to say how far it is: nobody waits for the answer.
+        let end = self.log.handle.tail();
         self.log.handle.read_from(Position { incarnation, sequence });
-        self.used_bytes = 0;
-        self.total_bytes = 0;
+        self.measured.begin_log(replayer.at(), end, self.clock.monotonic());
         Stage::Log(Box::new(replayer), None)
     }
 
@@ -394,8 +426,7 @@ impl Loading {
                 replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
             self.heartbeats.note(&consumed);
         }
-        self.used_bytes = replayer.at().0;
-        self.total_bytes = until.unwrap_or_default().0.max(self.used_bytes);
+        self.measured.note_log(replayer.at(), until, self.replayed.bytes);
         if !self.records.is_empty() {
             return Ok((Stage::Log(replayer, until), Step::More));
         }
@@ -426,6 +457,9 @@ impl Loading {
             match event {
                 LogEvent::Read(position, bytes) => self.records.push_back((position, bytes)),
                 LogEvent::CaughtUp(position) => found = Some(Reached::End(position.sequence)),
+                LogEvent::Tail { ticket, position, .. } => {
+                    self.measured.note_end(ticket, position.sequence);
+                }
                 LogEvent::Trimmed { first } => {
                     let at = replayer.at();
                     let what = if at == Sequence::ZERO {
@@ -453,17 +487,9 @@ impl Loading {
         Ok(found)
     }
 
-    fn tell(&mut self, now: MonotonicNanos) {
-        if now.since(self.told) < PROGRESS_NANOS {
-            return;
-        }
-        self.told = now;
-        let percent = self.used_bytes * 100 / self.total_bytes.max(1);
-        let what = match self.stage {
-            Stage::Log(..) | Stage::Done(_) => "replaying the log",
-            _ => "loading the snapshot",
-        };
-        tracing::info!(percent, keys = self.engine.keyspace.len(), "{what}");
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.measured.progress
     }
 
     /// Whether the snapshot is loaded, and the log is being read.
