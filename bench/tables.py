@@ -75,6 +75,18 @@ def restart_table(found):
     return table(["start", f"keys/s of {found['keys']:,}", "range"], rows)
 
 
+# Each way, and what it is held against.
+RESTORES = (("kiln parts", "redis RDB", 3.0), ("kiln log", "redis AOF", 1.5))
+
+
+def restore_table(found):
+    ways = [way for pair in RESTORES for way in pair[:2]]
+    rows = [[content, f"{rates['keys']:,}",
+             *(f"{statistics.median(rates[way]) / 1e6:.2f} ({min(rates[way]) / 1e6:.2f} – "
+               f"{max(rates[way]) / 1e6:.2f})" for way in ways)] for content, rates in found.items()]
+    return table(["million keys/s", "keys", *ways], rows)
+
+
 def snapshot_table(found):
     rows = []
     for name, runs in found.items():
@@ -136,6 +148,10 @@ def ratios(results):
     if "kiln" in start and "redis" in start:
         at_least("restart against redis",
                  [ours / theirs for ours, theirs in zip(start["kiln"], start["redis"], strict=True)], 2.0)
+    for content, rates in results.get("restore", {}).items():
+        for ours, theirs, goal in RESTORES:
+            at_least(f"{ours} against {theirs}: {content}",
+                     [one / other for one, other in zip(rates[ours], rates[theirs], strict=True)], goal)
     for number, run in enumerate(results.get("snapshot", {}).get("kiln", []), 1):
         ratio = statistics.median(run["during_ms"]) / statistics.median(run["before_ms"])
         goals.append((f"snapshot {number}: slowest answers, during over before", "≤ 2.0 ×",
@@ -152,7 +168,7 @@ def earlier(results):
     """What was not measured together with the rest, and on what."""
     measured = results.get("measured", {})
     names = {}
-    for name in ("throughput", "memory", "restart", "snapshot"):
+    for name in ("throughput", "memory", "restart", "restore", "snapshot"):
         machine = measured.get(name, "an unknown machine").rstrip(".")
         if name in results and machine != results["machine"].rstrip("."):
             names.setdefault(machine, []).append(name)
@@ -163,7 +179,8 @@ def earlier(results):
 def turns(results):
     """How often each thing was measured."""
     samples = {"throughput": next(iter(results.get("throughput", {}).values()), {}),
-               "restart": results.get("restart", {}), "snapshot": results.get("snapshot", {})}
+               "restart": results.get("restart", {}),
+               "snapshot": results.get("snapshot", {})}
     return ", ".join(f"{name} {len(found['kiln'])} times" for name, found in samples.items() if "kiln" in found)
 
 
@@ -188,6 +205,10 @@ def page(results, command):
     if "restart" in results:
         parts.append("## Restart\n\nFrom exec to the first PONG, on one core.\n\n"
                      + restart_table(results["restart"]))
+    if "restore" in results:
+        parts.append("## Restore\n\nFrom exec to the first PONG, less what a start without data takes, on all "
+                     "cores: *parts* of a snapshot and the *log* without one, beside redis-server's RDB file and its "
+                     "AOF of commands. Median, and range.\n\n" + restore_table(results["restore"]))
     if "snapshot" in results:
         parts.append("## During a snapshot\n\n100 connections of GET, 20 of SET, and a probe.\n\n"
                      + snapshot_table(results["snapshot"]) + "\n![snapshot](bench-snapshot.png)\n")

@@ -83,8 +83,8 @@ pub trait Archive: Send + Sync {
     fn list(&self, of: Content) -> io::Result<Vec<Entry>>;
 
     /// What is published of these, each name once, sorted: what [`Self::list`] and [`Self::parts`]
-    /// say of it. An archive that can say so at once does, as every process of a shard asks for it again
-    /// and again.
+    /// say of it. An archive that can say so at once does, as every process of a shard asks for it
+    /// again and again.
     ///
     /// # Errors
     /// The archive's.

@@ -1,5 +1,6 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
+use crate::work::part_threads;
 use crate::{Broken, allocator, configuration, logs, snapshots};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
@@ -197,7 +198,9 @@ fn loading(
     // Of its own: a log makes its salts of it, and shows its identity to clients.
     let (waker, entropy) = (driver.waker(), driver.entropy());
     let open = |known: &_| logs::open(settings, known, waker, entropy, takes_free_log, broken);
-    server.open_shard(store, open)
+    let mut loading = server.open_shard(store, open)?;
+    loading.read_parts_by(part_threads(&driver.waker())?);
+    Ok(loading)
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

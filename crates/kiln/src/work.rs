@@ -8,8 +8,9 @@ use base::driver::Waker;
 use base::{DiskQueue, HashKey, Seeds};
 use config::Config;
 use config::settings::{NodeSettings, engine_settings};
-use shard::loading::{Failure, KnownLog, OpenLog};
+use shard::loading::{Failure, KnownLog, LANES_MAX, OpenLog};
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use worker::{Progress, Worker};
@@ -17,9 +18,9 @@ use world::clock::RealClock;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::entropy::entropy;
 
-/// Threads that write parts. The parts of a directory share one device, those of a bucket do not:
-/// two keep both busy while the next part is made.
-const WRITERS: usize = 2;
+/// Threads that write parts, at least. The parts of a directory share one device, those of a bucket
+/// do not: two keep both busy while the next part is made. As many as there are cores read parts.
+const PART_THREADS_MIN: usize = 2;
 
 /// A worker that reads this log and has this archive.
 ///
@@ -31,15 +32,12 @@ pub fn worker(
     store: SnapshotStore,
     waker: &Waker,
 ) -> Result<Worker, Box<dyn Error>> {
-    let queue = || -> Result<Box<dyn DiskQueue>, Box<dyn Error>> {
-        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, waker.clone())?))
-    };
-    let queues = (0..WRITERS).map(|_| queue()).collect::<Result<Vec<_>, _>>()?;
+    let (sleep, part_waker) = Sleep::new();
+    let queues = part_threads(&part_waker)?;
     let (named, waker) = (settings.transaction_log.clone(), waker.clone());
     let open_log = move |known: &KnownLog| -> Result<OpenLog, Failure> {
         logs::open_to_follow(&named, known, waker.clone())
     };
-    let (sleep, _) = Sleep::new();
     Ok(Worker {
         store,
         clock: Arc::new(RealClock),
@@ -53,6 +51,18 @@ pub fn worker(
         goes_on: Box::new(|| true),
         broken: None,
     })
+}
+
+/// Threads that read and write parts of snapshots.
+///
+/// # Errors
+/// The system has no thread to give.
+pub fn part_threads(waker: &Waker) -> io::Result<Vec<Box<dyn DiskQueue>>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let start = |_| -> io::Result<Box<dyn DiskQueue>> {
+        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, waker.clone())?))
+    };
+    (0..cores.clamp(PART_THREADS_MIN, LANES_MAX)).map(start).collect()
 }
 
 fn tell(progress: &Progress) {

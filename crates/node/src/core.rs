@@ -48,6 +48,7 @@ use engine::unit::Context;
 use guards::Guards;
 use pause::Pause;
 use sha2::{Digest, Sha256};
+use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 use shard::{Leadership, Shard};
 use statistics::{Latency, Slowlog, Statistics};
@@ -208,12 +209,14 @@ pub struct Persistence {
     pub began: UnixMillis,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
+    /// How far the loading is.
+    pub progress: Progress,
 }
 
 impl Persistence {
     /// Nothing loaded yet by a process that started then.
     pub fn new(began: UnixMillis) -> Self {
-        Self { is_loading: false, began, keys_loaded: 0 }
+        Self { is_loading: false, began, keys_loaded: 0, progress: Progress::default() }
     }
 }
 

@@ -4,17 +4,21 @@
 //! choose ─▶ snapshot ─▶ log ─▶ follow, and lead when it may
 //!    ▲──────────┘ damaged: refused by name, the one before it is taken
 //! ```
-//! Between the slices the loop turns, so that clients are told LOADING instead of nothing. A
-//! snapshot is read once: its checksums are compared as it is loaded, and what was loaded of one
-//! that turns out damaged is thrown away.
+//! Between the slices the loop turns, so that clients are told LOADING instead of nothing. The
+//! parts of a snapshot are read by several threads, and put in by this one. A snapshot is read
+//! once: its checksums are compared as it is loaded, and what was loaded of one that turns out
+//! damaged is thrown away.
 //!
 //! Another process may lead meanwhile, publish snapshots and trim its log. What is found gone is
 //! then no loss: the loading begins again with a newer snapshot.
 
 mod ancestors;
+mod choosing;
 mod history;
+mod lanes;
 mod open;
 mod parts;
+mod progress;
 
 use crate::leadership::Found;
 use crate::recovery::Replayer;
@@ -22,6 +26,7 @@ use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
 use ancestors::Ancestors;
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
+use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 use engine::execute::Engine;
@@ -29,14 +34,17 @@ use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use history::{Comparing, chain_behind};
+pub use lanes::LANES_MAX;
 pub use open::{FileLogOpener, KnownLog, OpenLog};
 pub use parts::{PartSource, Parts, PartsError};
+use progress::Measured;
+pub use progress::{Leg, Progress};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use txlog::reader::Goal;
-use txlog::{Chain, LogEvent};
+use txlog::LogEvent;
 
 /// How much a slice does, which is what is done between two turns of the loop.
 #[derive(Clone, Copy, Debug)]
@@ -53,12 +61,9 @@ pub struct SliceLimits {
 
 impl Default for SliceLimits {
     fn default() -> Self {
-        Self { nanos_max: 10_000_000, step_keys: 4096, step_records: 64, steps_max: 256 }
+        Self { nanos_max: 10_000_000, step_keys: 16_384, step_records: 64, steps_max: 256 }
     }
 }
-
-/// Time between two lines of progress, in nanoseconds.
-const PROGRESS_NANOS: u64 = 1_000_000_000;
 
 /// Why a shard cannot be loaded, in words.
 pub type Failure = Box<dyn Error>;
@@ -98,16 +103,15 @@ pub struct Loading {
     goal: Goal,
     comparing: Comparing,
     counts_void_records: bool,
-    /// Bytes of the stage, used and in all; of the log, it is records.
-    pub used_bytes: u64,
-    pub total_bytes: u64,
+    /// The threads that read parts, while no snapshot is being loaded.
+    readers: Vec<Box<dyn DiskQueue>>,
+    measured: Measured,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
     snapshot_bytes: u64,
     /// Of the log.
     replayed: Growth,
     began: MonotonicNanos,
-    told: MonotonicNanos,
 }
 
 enum Stage {
@@ -129,9 +133,6 @@ pub enum Step {
     Wait,
     Done,
 }
-
-/// Beginnings in vain before giving up: each time a whole snapshot was replaced meanwhile.
-const RESTARTS_MAX: u32 = 16;
 
 impl Loading {
     /// Looks for snapshots and opens the log that they speak of. Blocks.
@@ -159,6 +160,7 @@ impl Loading {
             }
         }
         let began = clock.monotonic();
+        let measured = Measured::begin(clock.unix_millis(), began);
         let mut comparing = Comparing::default();
         comparing.ask_newest(&mut *log.handle, &candidates);
         Ok(Self {
@@ -180,19 +182,34 @@ impl Loading {
             goal: Goal::Tail,
             comparing,
             counts_void_records: false,
-            used_bytes: 0,
-            total_bytes: 0,
+            readers: Vec::new(),
+            measured,
             keys_loaded: 0,
             snapshot_bytes: 0,
             replayed: Growth::default(),
             began,
-            told: began,
         })
     }
 
     /// Lets slices be smaller, so that a short simulated run has several.
     pub fn limit_slices(&mut self, slice: SliceLimits) {
         self.slice = slice;
+    }
+
+    /// Lets these threads read the parts of the snapshot, several at a time; [`LANES_MAX`] are of
+    /// use. Without any they are read between the turns of the loop.
+    pub fn read_parts_by(&mut self, readers: Vec<Box<dyn DiskQueue>>) {
+        self.readers = readers;
+    }
+
+    /// Gives the threads back, with nothing left to do.
+    pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
+        if matches!(self.stage, Stage::Snapshot(_))
+            && let Stage::Snapshot(parts) = std::mem::replace(&mut self.stage, Stage::Choose)
+        {
+            self.readers = parts.into_queues();
+        }
+        std::mem::take(&mut self.readers)
     }
 
     /// Ends elsewhere than at the log's end. A snapshot behind the goal is not used.
@@ -222,7 +239,7 @@ impl Loading {
         for _ in 0..self.slice.steps_max {
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
-                Stage::Snapshot(loading) => (self.load(loading)?, Step::More),
+                Stage::Snapshot(loading) => self.load(loading)?,
                 Stage::Ancestors => (self.replay_ancestors()?, Step::More),
                 Stage::Log(replayer, until) => self.replay(replayer, until)?,
                 done @ Stage::Done(_) => (done, Step::Done),
@@ -232,7 +249,10 @@ impl Loading {
                 return Ok(step);
             }
             let now = self.clock.monotonic();
-            self.tell(now);
+            if self.measured.sample(now) {
+                let keys = self.engine.keyspace.len();
+                tracing::info!(keys, "{}", self.measured.progress);
+            }
             if now.since(began) >= self.slice.nanos_max {
                 break;
             }
@@ -254,128 +274,55 @@ impl Loading {
         }
     }
 
-    fn choose(&mut self) -> Result<Stage, Failure> {
-        match self.candidates.pop_front() {
-            Some(Candidate::Damaged { name, why, may_be_whole }) => {
-                let how = if may_be_whole { "cannot be read" } else { "is damaged" };
-                tracing::error!("snapshot {name} {how} and is not used: {why}");
-                Ok(Stage::Choose)
-            }
-            Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
-                Ok(Stage::Choose)
-            }
-            Some(Candidate::Whole(snapshot)) => self.open_parts(snapshot),
-            None => {
-                let start = Chain::start(self.log.incarnation);
-                Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
-            }
-        }
-    }
-
-    fn open_parts(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
-        let snapshot = match Ancestors::of(&self.store, &snapshot) {
-            Ok(None) => snapshot,
-            Ok(Some(ancestors)) => {
-                let loaded = ancestors.snapshot.clone();
-                tracing::info!(name = snapshot.name, "a branch: its data is that of its parent's");
-                self.ancestors = Some((Box::new(ancestors), snapshot));
-                loaded
-            }
-            Err(why) => {
-                tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
-                return Ok(Stage::Choose);
-            }
-        };
-        if snapshot.manifest.parts.is_empty() {
-            return Err(format!("snapshot {} has no parts", snapshot.name).into());
-        }
-        tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
-        self.total_bytes = snapshot.manifest.bytes();
-        match Parts::open(self.source(), snapshot, self.clock.unix_millis()) {
-            Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
-            Err(error) => self.begin_again(error.into()),
-        }
-    }
-
-    /// Begins with the newest snapshot once more, if another process may have published it since.
-    fn begin_again(&mut self, why: Failure) -> Result<Stage, Failure> {
-        if self.log.is_free || self.restarts == RESTARTS_MAX {
-            return Err(why);
-        }
-        self.restarts += 1;
-        tracing::info!("begins to load again: {why}");
-        self.candidates = self.store.list()?.into();
-        self.records.clear();
-        self.replayed = Growth::default();
-        self.forget_loaded();
-        Ok(Stage::Choose)
-    }
-
-    fn forget_loaded(&mut self) {
-        let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
-        self.engine = Engine::new(keyspace, self.seeds.chance);
-        self.ancestors = None;
-    }
-
-    /// The store whose parts are loaded.
-    fn source(&self) -> &SnapshotStore {
-        self.ancestors.as_ref().map_or(&self.store, |(ancestors, _)| &ancestors.store)
-    }
-
-    /// Applies what the ancestors' logs add to the snapshot that was loaded.
-    fn replay_ancestors(&mut self) -> Result<Stage, Failure> {
-        let Some((mut ancestors, snapshot)) = self.ancestors.take() else {
-            return Ok(Stage::Choose);
-        };
-        if ancestors.step(&mut self.engine, self.slice.step_records)? {
-            self.keys_loaded = self.engine.keyspace.len() as u64;
-            return Ok(self.begin_log_behind(&snapshot));
-        }
-        self.ancestors = Some((ancestors, snapshot));
-        Ok(Stage::Ancestors)
-    }
-
-    fn load(&mut self, mut parts: Box<Parts>) -> Result<Stage, Failure> {
+    fn load(&mut self, mut parts: Box<Parts>) -> Result<(Stage, Step), Failure> {
         let source = self.source().clone();
         let outcome = parts.load(&source, &mut self.engine.keyspace, self.slice.step_keys);
-        self.used_bytes = parts.offset();
-        let snapshot = &parts.snapshot;
-        let why = match outcome {
-            Ok(false) => return Ok(Stage::Snapshot(parts)),
-            Ok(true) => {
+        self.measured.note_snapshot(&parts);
+        if let Ok(step @ (Step::More | Step::Wait)) = outcome {
+            return Ok((Stage::Snapshot(parts), step));
+        }
+        let snapshot = parts.snapshot.clone();
+        self.readers = parts.into_queues();
+        let stage = match outcome {
+            Ok(_) => {
                 self.keys_loaded = snapshot.manifest.keys;
                 self.snapshot_bytes = snapshot.manifest.bytes();
-                if self.ancestors.is_some() {
-                    return Ok(Stage::Ancestors);
+                match self.ancestors {
+                    Some(_) => Stage::Ancestors,
+                    None => self.begin_log_behind(&snapshot),
                 }
-                return Ok(self.begin_log_behind(snapshot));
             }
+            Err(why) => {
+                // Of a branch's first, it is that one which cannot be used.
+                let child = self.ancestors.take().map(|(_, child)| child);
+                self.forget_loaded();
+                self.give_up(&child.unwrap_or(snapshot), why)?
+            }
+        };
+        Ok((stage, Step::More))
+    }
+
+    /// What is done instead of loading this snapshot.
+    fn give_up(&mut self, snapshot: &Snapshot, why: PartsError) -> Result<Stage, Failure> {
+        let why = match why {
             // Only this process removes its snapshots: so the part is lost, and the previous
             // snapshot is used.
-            Err(PartsError::Gone(error))
-                if self.log.is_free && error.kind() == ErrorKind::NotFound =>
-            {
+            PartsError::Gone(error) if self.log.is_free && error.kind() == ErrorKind::NotFound => {
                 error.to_string()
             }
-            Err(PartsError::Gone(error)) => {
-                self.forget_loaded();
-                return self.begin_again(error.into());
-            }
-            Err(PartsError::Unsupported(what)) => {
+            PartsError::Gone(error) => return self.begin_again(error.into()),
+            PartsError::Unsupported(what) => {
                 return Err(format!("snapshot {}: {what}", snapshot.name).into());
             }
             // It stays, and the one before it is taken: the log has what is between them.
-            Err(PartsError::Unread(why)) => {
+            PartsError::Unread(why) => {
                 tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
-                self.forget_loaded();
                 return Ok(Stage::Choose);
             }
-            Err(PartsError::Damaged(why)) => why,
+            PartsError::Damaged(why) => why,
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
-        let child = self.ancestors.as_ref().map(|(_, child)| &child.name);
-        self.store.refuse(child.unwrap_or(&snapshot.name), &why);
-        self.forget_loaded();
+        self.store.refuse(&snapshot.name, &why);
         Ok(Stage::Choose)
     }
 
@@ -398,9 +345,10 @@ impl Loading {
             replayer.join_histories();
         }
         let (incarnation, sequence) = (self.log.incarnation, replayer.at().next());
+        // Only to say how far it is: nobody waits for the answer.
+        let end = self.log.handle.tail();
         self.log.handle.read_from(Position { incarnation, sequence });
-        self.used_bytes = 0;
-        self.total_bytes = 0;
+        self.measured.begin_log(replayer.at(), end, self.clock.monotonic());
         Stage::Log(Box::new(replayer), None)
     }
 
@@ -441,8 +389,7 @@ impl Loading {
                 replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
             self.heartbeats.note(&consumed);
         }
-        self.used_bytes = replayer.at().0;
-        self.total_bytes = until.unwrap_or_default().0.max(self.used_bytes);
+        self.measured.note_log(replayer.at(), until, self.replayed.bytes);
         if !self.records.is_empty() {
             return Ok((Stage::Log(replayer, until), Step::More));
         }
@@ -473,6 +420,9 @@ impl Loading {
             match event {
                 LogEvent::Read(position, bytes) => self.records.push_back((position, bytes)),
                 LogEvent::CaughtUp(position) => found = Some(Reached::End(position.sequence)),
+                LogEvent::Tail { ticket, position, .. } => {
+                    self.measured.note_end(ticket, position.sequence);
+                }
                 LogEvent::Trimmed { first } => {
                     let at = replayer.at();
                     let what = if at == Sequence::ZERO {
@@ -500,17 +450,9 @@ impl Loading {
         Ok(found)
     }
 
-    fn tell(&mut self, now: MonotonicNanos) {
-        if now.since(self.told) < PROGRESS_NANOS {
-            return;
-        }
-        self.told = now;
-        let percent = self.used_bytes * 100 / self.total_bytes.max(1);
-        let what = match self.stage {
-            Stage::Log(..) | Stage::Done(_) => "replaying the log",
-            _ => "loading the snapshot",
-        };
-        tracing::info!(percent, keys = self.engine.keyspace.len(), "{what}");
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.measured.progress
     }
 
     /// Whether the snapshot is loaded, and the log is being read.
@@ -579,15 +521,6 @@ pub struct Loaded {
     pub shard: Shard,
     /// What was found of who leads, for [`Leadership::follow`](crate::Leadership::follow).
     pub found: Found,
-}
-
-/// Whether a snapshot holds what lies behind the goal.
-fn is_behind(goal: &Goal, snapshot: &Snapshot) -> bool {
-    match goal {
-        Goal::Tail => false,
-        Goal::Through(last) => snapshot.point.position.sequence > *last,
-        Goal::Clock(latest) => snapshot.point.clock > *latest,
-    }
 }
 
 /// How a reading came to an end.

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Phase {
     /// Loads the newest snapshot, in bytes.
     Restoring,
-    /// Applies the log behind it, in records.
+    /// Applies the log behind it, in bytes.
     Replaying,
     /// Writes parts, in keys.
     Writing,
@@ -45,8 +45,8 @@ impl Phase {
     /// What is counted in it.
     fn unit(self) -> &'static str {
         match self {
-            Self::Restoring | Self::Rehearsing => "bytes",
-            Self::Replaying | Self::Checking | Self::Archiving => "records",
+            Self::Restoring | Self::Replaying | Self::Rehearsing => "bytes",
+            Self::Checking | Self::Archiving => "records",
             Self::Writing | Self::Digesting => "keys",
             Self::Publishing | Self::Waiting => "",
         }

@@ -8,12 +8,12 @@ use base::Position;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
-use shard::loading::{Failure, OpenLog, Parts, PartsError};
+use shard::loading::{Failure, OpenLog, Parts, PartsError, Step};
 use shard::recovery::Replayer;
 use txlog::{Chain, LogEvent, record::ChainValue};
 
 /// Keys that are restored between two looks at the clock.
-const STEP_KEYS: u64 = 4096;
+const STEP_KEYS: u64 = 16_384;
 
 /// How long the primary's next checksum is waited for, in nanoseconds: three times as long as one
 /// that is writing leaves between two.
@@ -24,6 +24,17 @@ const PATIENCE_NANOS: u64 = 30_000_000_000;
 pub fn traits(engine: &Engine) -> String {
     let keyspace = &engine.keyspace;
     format!("{:?}, partial: {}", keyspace.replica_of(), keyspace.is_partial())
+}
+
+fn unrestored(error: PartsError) -> Failure {
+    match error {
+        PartsError::Gone(error) => format!("what was written is gone: {error}"),
+        PartsError::Unread(what) => format!("what was written cannot be read: {what}"),
+        PartsError::Damaged(what) | PartsError::Unsupported(what) => {
+            format!("what was written cannot be restored: {what}")
+        }
+    }
+    .into()
 }
 
 impl Worker {
@@ -76,21 +87,24 @@ impl Worker {
         let written = unproven.writer.written(&unproven.facts(None));
         let total = written.manifest.bytes();
         let source = &unproven.writer;
-        let mut parts = Parts::open(source, written, self.clock.unix_millis())?;
-        loop {
-            let is_done = parts.load(source, &mut engine.keyspace, STEP_KEYS);
-            let is_done = is_done.map_err(|error| match error {
-                PartsError::Gone(error) => format!("what was written is gone: {error}"),
-                PartsError::Unread(what) => format!("what was written cannot be read: {what}"),
-                PartsError::Damaged(what) | PartsError::Unsupported(what) => {
-                    format!("what was written cannot be restored: {what}")
-                }
-            })?;
-            self.note(claimed, Phase::Rehearsing, parts.offset(), total)?;
-            if is_done {
-                return Ok(engine);
+        let now = self.clock.unix_millis();
+        let mut parts = Parts::open(source, written, &mut self.queues, &engine.keyspace, now)?;
+        let loaded = loop {
+            let step = match parts.load(source, &mut engine.keyspace, STEP_KEYS) {
+                Ok(step) => step,
+                Err(error) => break Err(unrestored(error)),
+            };
+            if let Err(why) = self.note(claimed, Phase::Rehearsing, parts.offset(), total) {
+                break Err(why);
             }
-        }
+            match step {
+                Step::More => {}
+                Step::Wait => (self.wait)(),
+                Step::Done => break Ok(()),
+            }
+        };
+        self.queues = parts.into_queues();
+        loaded.map(|()| engine)
     }
 
     /// Applies the log behind the snapshot until the primary says what it had; the record in which

@@ -232,6 +232,17 @@ impl Worker {
         loading: &mut Loading,
         claimed: &mut Claimed,
     ) -> Result<MonotonicNanos, Failure> {
+        loading.read_parts_by(std::mem::take(&mut self.queues));
+        let loaded = self.load_to_the_end(loading, claimed);
+        self.queues = loading.take_readers();
+        loaded
+    }
+
+    fn load_to_the_end(
+        &mut self,
+        loading: &mut Loading,
+        claimed: &mut Claimed,
+    ) -> Result<MonotonicNanos, Failure> {
         let mut loaded = self.clock.monotonic();
         loop {
             let step = loading.step()?;
@@ -239,7 +250,8 @@ impl Worker {
             if phase == Phase::Restoring {
                 loaded = self.clock.monotonic();
             }
-            self.note(claimed, phase, loading.used_bytes, loading.total_bytes)?;
+            let progress = loading.progress();
+            self.note(claimed, phase, progress.used_bytes, progress.total_bytes)?;
             match step {
                 Step::More => {}
                 Step::Wait => (self.wait)(),

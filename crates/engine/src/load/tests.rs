@@ -6,7 +6,7 @@ use crate::effect::{Effect, End};
 use crate::rdb::tests::{sample, save};
 use crate::settings::{Limits, Settings};
 use crate::testing::holdings;
-use base::HashKey;
+use base::{DatabaseId, HashKey};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
@@ -52,8 +52,8 @@ fn a_large_value_is_loaded_in_slices() {
         let (mut slices, mut within) = (1, 0);
         while !loader.load(&mut loaded, u64::MAX).expect("the file is whole") {
             slices += 1;
-            within += u64::from(loader.unfinished.is_some());
-            assert_eq!(loaded.len() as u64, loader.keys_loaded, "a value is put in whole");
+            within += u64::from(loader.parser.unfinished.is_some());
+            assert_eq!(loaded.len() as u64, loader.keys_loaded(), "a value is put in whole");
         }
         assert_eq!(Digest::of_keyspace(&loaded), Digest::of_keyspace(&keyspace));
         // A slice ends with a node, a pair or a piece of a string, which here are all smaller.

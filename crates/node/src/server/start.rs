@@ -73,6 +73,7 @@ impl Server {
             self.core.persistence.is_loading = true;
             let step = loading.step()?;
             self.has_more_to_load = step == Step::More;
+            self.core.persistence.progress = loading.progress();
             if step != Step::Done {
                 start.loading = Some(loading);
                 return Ok(false);

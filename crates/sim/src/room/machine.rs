@@ -173,6 +173,9 @@ impl Machine {
     ) -> Result<Loading, String> {
         let log = self.log(server.core.process.options.entropy, waker);
         let mut loading = server.open_shard(store, |known| log.open(known)).map_err(text)?;
+        let entropy = server.core.process.options.entropy;
+        let readers = (0..entropy % 3).map(|n| self.queue(entropy, &format!("reader-{n}"), waker));
+        loading.read_parts_by(readers.collect());
         loading.limit_slices(SliceLimits {
             step_keys: 3,
             step_records: 2,

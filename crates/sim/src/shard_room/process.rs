@@ -12,6 +12,7 @@ use crate::driver::SimDriver;
 use crate::random::Random;
 use crate::tapped_log::{Listener, TappedLog};
 use archive::SnapshotStore;
+use base::disk::DiskQueue;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::machine::UnknownMachine;
 use base::{Clock, Epoch, Seeds, Sequence};
@@ -452,6 +453,11 @@ fn begin_loading(
     let handle = Box::new(TappedLog { log, listener });
     let open = OpenLog { handle, incarnation, is_free: false };
     let mut loading = server.open_shard(store.clone(), |_| Ok(open)).map_err(text)?;
+    let reader = |n: usize| -> Box<dyn DiskQueue> {
+        let random = Random::stream(n as u64, &machine.name);
+        Box::new(SimDiskQueue::new(&world.timeline, random, DISK_NANOS, driver.waker()))
+    };
+    loading.read_parts_by((0..machine.index % 3).map(reader).collect());
     if world.plan.broken == Broken::CountsVoidRecords {
         loading.count_void_records();
     }

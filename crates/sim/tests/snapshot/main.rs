@@ -11,6 +11,7 @@ mod follower;
 mod full;
 mod gone;
 mod history;
+mod lanes;
 mod large;
 mod listen;
 mod making;

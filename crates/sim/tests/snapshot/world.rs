@@ -268,6 +268,9 @@ impl Life {
         server.core.process.settings.transaction_log_lease = lease_millis;
         let loading = server.open_shard(store.clone(), |known| opener.open(known));
         let mut loading = loading.map_err(text)?;
+        // From none, which reads between the turns, to several.
+        let readers = (0..seed % 4).map(|n| queue(&format!("reader-{n}"), driver.waker()));
+        loading.read_parts_by(readers.collect());
         prepare(&mut loading);
         server.load(&mut driver, loading).map_err(text)?;
         server.core.keep_snapshots(store, queue("snapshots", driver.waker()), pace);

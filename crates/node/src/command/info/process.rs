@@ -5,6 +5,7 @@ use crate::core::hex_id;
 use crate::server::Server;
 use base::ConnectionId;
 use base::machine::Usage;
+use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 
 pub(super) fn server(server: &Server, _: ConnectionId, text: &mut Text) {
@@ -152,6 +153,17 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
     text.line("mem_fragmentation_bytes", beyond(usage.resident_bytes, memory.used));
 }
 
+/// What Redis shows only while it loads. Bytes are those of the snapshot, and then of the log.
+fn loading(progress: &Progress, text: &mut Text) {
+    text.line("loading_start_time", progress.began.0.div_euclid(1000));
+    text.line("loading_total_bytes", progress.total_bytes);
+    text.line("loading_rdb_used_mem", progress.used_memory);
+    text.line("loading_loaded_bytes", progress.used_bytes);
+    text.line("loading_loaded_perc", format!("{:.2}", progress.percent()));
+    // Redis says 1 too while it cannot know.
+    text.line("loading_eta_seconds", progress.remaining_seconds().unwrap_or(1));
+}
+
 pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     let (state, saving) = (&server.core.persistence, server.core.saving());
     let status = |is_ok| if is_ok { "ok" } else { "err" };
@@ -190,6 +202,9 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("aof_last_cow_size", 0);
     text.line("module_fork_in_progress", 0);
     text.line("module_fork_last_cow_size", 0);
+    if state.is_loading {
+        loading(&state.progress, text);
+    }
     text.line("kiln_log_records_appended", server.core.shard.records_appended);
     text.line("kiln_log_bytes_appended", server.core.shard.bytes_appended);
     text.line("kiln_log_records_since_snapshot", server.core.shard.grown.records);

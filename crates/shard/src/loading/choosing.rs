@@ -1,0 +1,109 @@
+//! Which snapshot a start begins with, and with which one it begins again.
+
+use super::ancestors::Ancestors;
+use super::{Failure, Loading, Parts, Stage};
+use crate::recovery::Replayer;
+use crate::shard::Growth;
+use archive::{Candidate, Snapshot, SnapshotStore};
+use base::Sequence;
+use engine::execute::Engine;
+use engine::keyspace::Keyspace;
+use txlog::Chain;
+use txlog::reader::Goal;
+
+/// Beginnings in vain before giving up: each time a whole snapshot was replaced meanwhile.
+const RESTARTS_MAX: u32 = 16;
+
+impl Loading {
+    pub(super) fn choose(&mut self) -> Result<Stage, Failure> {
+        match self.candidates.pop_front() {
+            Some(Candidate::Damaged { name, why, may_be_whole }) => {
+                let how = if may_be_whole { "cannot be read" } else { "is damaged" };
+                tracing::error!("snapshot {name} {how} and is not used: {why}");
+                Ok(Stage::Choose)
+            }
+            Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
+                Ok(Stage::Choose)
+            }
+            Some(Candidate::Whole(snapshot)) => self.open_parts(snapshot),
+            None => {
+                let start = Chain::start(self.log.incarnation);
+                Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
+            }
+        }
+    }
+
+    fn open_parts(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
+        let snapshot = match Ancestors::of(&self.store, &snapshot) {
+            Ok(None) => snapshot,
+            Ok(Some(ancestors)) => {
+                let loaded = ancestors.snapshot.clone();
+                tracing::info!(name = snapshot.name, "a branch: its data is that of its parent's");
+                self.ancestors = Some((Box::new(ancestors), snapshot));
+                loaded
+            }
+            Err(why) => {
+                tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                return Ok(Stage::Choose);
+            }
+        };
+        if snapshot.manifest.parts.is_empty() {
+            return Err(format!("snapshot {} has no parts", snapshot.name).into());
+        }
+        tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
+        self.measured.begin_snapshot(snapshot.manifest.bytes(), self.clock.monotonic());
+        let (source, now) = (self.source().clone(), self.clock.unix_millis());
+        let keyspace = &self.engine.keyspace;
+        match Parts::open(&source, snapshot, &mut self.readers, keyspace, now) {
+            Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
+            Err(error) => self.begin_again(error.into()),
+        }
+    }
+
+    /// Begins with the newest snapshot once more, if another process may have published it since.
+    pub(super) fn begin_again(&mut self, why: Failure) -> Result<Stage, Failure> {
+        if self.log.is_free || self.restarts == RESTARTS_MAX {
+            return Err(why);
+        }
+        self.restarts += 1;
+        tracing::info!("begins to load again: {why}");
+        self.candidates = self.store.list()?.into();
+        self.records.clear();
+        self.replayed = Growth::default();
+        self.forget_loaded();
+        Ok(Stage::Choose)
+    }
+
+    pub(super) fn forget_loaded(&mut self) {
+        let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
+        self.engine = Engine::new(keyspace, self.seeds.chance);
+        self.ancestors = None;
+    }
+
+    /// The store whose parts are loaded.
+    pub(super) fn source(&self) -> &SnapshotStore {
+        self.ancestors.as_ref().map_or(&self.store, |(ancestors, _)| &ancestors.store)
+    }
+
+    /// Applies what the ancestors' logs add to the snapshot that was loaded.
+    pub(super) fn replay_ancestors(&mut self) -> Result<Stage, Failure> {
+        let Some((mut ancestors, snapshot)) = self.ancestors.take() else {
+            return Ok(Stage::Choose);
+        };
+        if ancestors.step(&mut self.engine, self.slice.step_records)? {
+            self.keys_loaded = self.engine.keyspace.len() as u64;
+            return Ok(self.begin_log_behind(&snapshot));
+        }
+        self.ancestors = Some((ancestors, snapshot));
+        Ok(Stage::Ancestors)
+    }
+}
+
+/// Whether a snapshot holds what lies behind the goal.
+fn is_behind(goal: &Goal, snapshot: &Snapshot) -> bool {
+    match goal {
+        Goal::Tail => false,
+        Goal::Through(last) => snapshot.point.position.sequence > *last,
+        Goal::Clock(latest) => snapshot.point.clock > *latest,
+    }
+}
