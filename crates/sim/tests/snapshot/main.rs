@@ -1,6 +1,7 @@
 //! A node that takes snapshots beside writes, on a disk that loses power at any of its syncs; a
 //! replica of Redis that follows it, and a master that it follows itself.
 
+mod claim;
 mod conformance;
 mod crash;
 mod due;
