@@ -74,7 +74,7 @@ fn follow(
     is_unread: impl Fn() -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
-    let place = logs::place(request.log);
+    let place = logs::place(request.log)?;
     let OpenLog { handle: mut log, incarnation, .. } =
         logs::open_to_follow(&place, &KnownLog::default(), waker)?;
     let (start, mut changes) = begin(&mut *log, incarnation, request.from, &sleep)?;
