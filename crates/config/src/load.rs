@@ -9,7 +9,7 @@
 use crate::arguments::CommandLine;
 use crate::declaration::{Declaration, Declared};
 use crate::operator_file::{FILE_BYTES_MAX, read_bounded};
-use crate::secrets::hide_directive;
+use crate::secrets::{hide_credentials, hide_directive};
 use crate::table::{DIRECTIVES, RETIRED, find, row};
 use crate::value::{Refusal, Value};
 use crate::{Config, describe, path_of, resolve};
@@ -45,7 +45,9 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { path, reason } => {
-                write!(f, "Fatal error, can't open config file '{}': {reason}", path.display())
+                // A URL that was meant for a directive may stand in its place.
+                let path = hide_credentials(&path.display().to_string());
+                write!(f, "Fatal error, can't open config file '{path}': {reason}")
             }
             Self::Line { number, text, reason } => {
                 let version = env!("CARGO_PKG_VERSION");

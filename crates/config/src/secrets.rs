@@ -54,7 +54,10 @@ fn sounds_secret(name: &[u8]) -> bool {
 /// value.
 pub(crate) fn hide_directive(line: &str) -> String {
     let Some((name, _)) = line.split_once(char::is_whitespace) else { return line.to_owned() };
-    match Secrecy::of(name.trim_matches(['"', '\'']).as_bytes()) {
+    let name_alone = name.trim_matches(['"', '\'']).as_bytes();
+    match Secrecy::of(name_alone) {
+        // One that is no directive may be meant for one, or be an option of a command's.
+        Secrecy::None if find(name_alone).is_none() => hide_credentials(line),
         Secrecy::None => line.to_owned(),
         Secrecy::Credentials => hide_credentials(line),
         Secrecy::All => format!("{name} {REDACTED}"),
@@ -115,11 +118,25 @@ fn is_option(text: &[u8]) -> bool {
     at.is_none_or(|at| text[..at].windows(3).any(|bytes| bytes == b"://"))
 }
 
-/// What stands between the first `://` and the last `@`.
+/// What stands between the first `://` and the last `@`; where there is none, between a scheme with
+/// too few slashes and that: a password that was mistyped is one all the same.
 fn user(text: &[u8]) -> Option<Range<usize>> {
-    let begin = text.windows(3).position(|bytes| bytes == b"://")? + 3;
+    let whole = text.windows(3).position(|bytes| bytes == b"://").map(|at| at + 3);
+    let begin = whole.or_else(|| behind_scheme(text))?;
     let length = text[begin..].iter().rposition(|byte| *byte == b'@')?;
     Some(begin..begin + length)
+}
+
+/// Where the rest of a URL begins whose scheme has a colon and at most one slash. Paths are none.
+fn behind_scheme(text: &[u8]) -> Option<usize> {
+    const PATHS: [&[u8]; 2] = [b"file", b"file-object"];
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let length = text[..colon].iter().rev().take_while(|byte| is_of_scheme(byte)).count();
+    let scheme = &text[colon - length..colon];
+    let is_url = !scheme.is_empty() && !PATHS.contains(&scheme);
+    let slashes = usize::from(text.get(colon + 1) == Some(&b'/'));
+    is_url.then_some(colon + 1 + slashes)
 }
 
 #[cfg(test)]
@@ -151,11 +168,13 @@ mod tests {
     fn lines_of_a_configuration_are_shown_without_secrets() {
         for (line, expected) in [
             ("port x", "port x"),
+            ("into \"nats://u:p@a/x\"", "into \"nats://(redacted)@a/x\""),
             ("requirepass", "requirepass"),
             ("requirepass a b", "requirepass (redacted)"),
             ("\"MasterAuth\" p", "\"MasterAuth\" (redacted)"),
             ("user u >p", "user (redacted)"),
             ("transaction-log etcd://u:p@a/x y", "transaction-log etcd://(redacted)@a/x y"),
+            ("transaction-log etcd:/u:p@a/x", "transaction-log etcd:/(redacted)@a/x"),
         ] {
             assert_eq!(hide_directive(line), expected);
         }
@@ -176,6 +195,12 @@ mod tests {
                 "s3://b/p?endpoint=https://(redacted)@h&region=r",
             ),
             ("file-object:/some@where/log", "file-object:/some@where/log"),
+            ("file:/some@where/log", "file:/some@where/log"),
+            ("nats://u:p@a/x", "nats://(redacted)@a/x"),
+            ("jetstream:/u:p@a/x", "jetstream:/(redacted)@a/x"),
+            ("jetstream:u:p@a/x", "jetstream:(redacted)@a/x"),
+            ("jetstream:/a:1/x", "jetstream:/a:1/x"),
+            ("s3://b/p?endpoint=https:/u:p@h&region=r", "s3://(redacted)@h&region=r"),
         ] {
             assert_eq!(hide_credentials(url), expected);
         }

@@ -278,6 +278,10 @@ fn a_missing_file_stops_the_start() {
         error.to_string(),
         "Fatal error, can't open config file '/etc/none.conf': No such file or directory"
     );
+    let file = Some(b"nats://u:secret@host/x".to_vec());
+    let line = CommandLine { file, ..CommandLine::default() };
+    let error = load(&MemoryDisk::default(), Path::new("/etc"), &line, None).unwrap_err();
+    assert!(!error.to_string().contains("secret"), "{error}");
 }
 
 #[test]

@@ -203,4 +203,4 @@ impl<'a> Units<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,6 +9,7 @@ use crate::find::Find;
 use crate::help::{self, Topic};
 use crate::tail::Tail;
 use crate::{restore, snapshot};
+use config::secrets::hide_credentials;
 
 /// What the command line asks for.
 #[derive(PartialEq, Eq, Debug)]
@@ -142,7 +143,9 @@ fn unknown(word: &str, before: &str, known: &[&str], topic: Topic) -> Request<'s
     wrong(&format!("no {sort} '{before}{word}'{hint}"), topic)
 }
 
+/// What it says names words of the command line, which may be URLs with passwords.
 fn wrong(what: &str, topic: Topic) -> Request<'static> {
+    let what = hide_credentials(what);
     let (usage, call) = (topic.usage(), topic.call());
     Request::Wrong(format!("kiln: {what}\n{usage}'{call}' says more\n"))
 }

@@ -103,7 +103,8 @@ archived of it, must reach back from the moment to a snapshot before it: see 're
 
   --to TIME            2026-11-20T12:00:00.000Z, or milliseconds since 1970; everything that was
                        written through that time, by the clock of the shard
-  --to-position N      everything through this record; without either, everything
+  --to-position P      everything through this record, by its number or by a position as 'kiln
+                       log tail' prints it; without either, everything
   --into LOG           the log to make: a directory, or a URL as 'transaction-log' takes it
   --into-archive STORE where its snapshots lie, as 'snapshot-store' takes it; beside a log in a
                        directory it is 'snapshots' if nothing is said
@@ -143,7 +144,7 @@ Writes what a shard holds, or held at some moment, to an RDB file, which Redis f
 Log and snapshots are only read; servers may run meanwhile.
 
   --rdb FILE           the file to write; one that is there is replaced
-  --to TIME, --to-position N, --from LOG, --archive STORE
+  --to TIME, --to-position P, --from LOG, --archive STORE
                        as 'kiln restore' takes them
   path/to/redis.conf   as 'kiln server' takes it, and likewise what follows
   --directive value …
@@ -237,7 +238,7 @@ impl Topic {
                  [--directive value …]\n"
             }
             Self::Restore => {
-                "usage: kiln restore [--to TIME | --to-position N] --into LOG [--into-archive \
+                "usage: kiln restore [--to TIME | --to-position P] --into LOG [--into-archive \
                  STORE] [--from LOG]\n                    [--archive STORE] [path/to/redis.conf] \
                  [--directive value …]\n"
             }
@@ -247,7 +248,7 @@ impl Topic {
                  [--directive value …]\n"
             }
             Self::Export => {
-                "usage: kiln export --rdb FILE [--to TIME | --to-position N] [--from LOG] \
+                "usage: kiln export --rdb FILE [--to TIME | --to-position P] [--from LOG] \
                  [--archive STORE]\n                   [path/to/redis.conf] [--directive value …]\n"
             }
             Self::Import => {

@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use txlog::file::{FileOptions, Queues};
+use txlog::file::{FileOptions, LogError, Queues};
 use txlog::reader::Start;
 use txlog::remote::RemoteLog;
 use txlog::{LogEvent, Readable, TransactionLog};
@@ -24,6 +24,11 @@ use world::disk_queue::{ThreadDiskQueue, Urgency};
 
 /// Between two looks at a log that has nothing new.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// Between two attempts to open a log in a directory that another process is beginning, and how
+/// many there are before that is an error: five seconds, for three syncs of a slow disk.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+const BUSY_ATTEMPTS_MAX: u32 = 100;
 
 /// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
 /// where that can be told.
@@ -57,8 +62,11 @@ pub fn open_to_follow(
     known: &KnownLog,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
+    let is_known = *known != KnownLog::default();
     let known = KnownLog { must_exist: true, ..*known };
     match place {
+        // If something is known of it, it is lost, which the opening says.
+        Location::Folder(folder) if !is_known && !is_begun(place)? => Err(absent(folder).into()),
         Location::Folder(folder) => {
             // What is unpredictable is of use to a writer alone.
             let options = FileOptions::new(0);
@@ -82,7 +90,7 @@ pub fn open_with_archive(
     archive: Option<&str>,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
-    let opened = open_to_follow(&place(log), &KnownLog::default(), waker)?;
+    let opened = open_to_follow(&place(log)?, &KnownLog::default(), waker)?;
     match archive {
         Some(archive) => Ok(ArchivedLog::over(opened, snapshots::open_named(archive)?.log())),
         None => Ok(opened),
@@ -107,6 +115,23 @@ pub fn archiver(place: &Location) -> ArchiveLog {
     })
 }
 
+/// Whether there is a log. One that a service keeps is there for all that is known before it is
+/// opened, which leaves nothing behind.
+///
+/// # Errors
+/// The disk's.
+pub fn is_begun(place: &Location) -> Result<bool, Box<dyn Error>> {
+    match place {
+        Location::Folder(folder) => Ok(txlog::file::is_begun(&RealDisk, folder)?),
+        Location::Url(_) => Ok(true),
+    }
+}
+
+/// That there is no log in a directory, in words.
+pub fn absent(folder: &Path) -> String {
+    format!("there is no log in {}", folder.display())
+}
+
 /// Asks a log for its newest record, and waits for the answer.
 ///
 /// # Errors
@@ -127,12 +152,24 @@ pub fn ask_tail(log: &mut dyn TransactionLog, sleep: &Sleep) -> Result<Position,
     }
 }
 
-/// The place that a name on the command line means.
-pub fn place(name: &str) -> Location {
-    match is_url(name) {
-        true => Location::Url(name.to_owned()),
-        false => Location::Folder(folder(name).to_owned()),
+/// The place that a name on the command line means: a URL, or a directory with or without `file:`.
+///
+/// # Errors
+/// It looks like a URL, and no log has such a one.
+pub fn place(name: &str) -> Result<Location, Box<dyn Error>> {
+    if services::schemes().any(|scheme| name.starts_with(scheme)) {
+        return Ok(Location::Url(name.to_owned()));
     }
+    if let Some(folder) = name.strip_prefix("file:") {
+        return Ok(Location::Folder(folder.into()));
+    }
+    // What is taken for a directory is shown in errors, with a password that stands in it.
+    if name.split('/').next().is_some_and(|first| first.contains(':')) {
+        let schemes: Vec<&str> = services::schemes().collect();
+        let known = schemes.join("…, ");
+        return Err(format!("a log's name is a directory, file:PATH, or {known}…").into());
+    }
+    Ok(Location::Folder(name.into()))
 }
 
 fn open_folder(
@@ -141,14 +178,38 @@ fn open_folder(
     known: &KnownLog,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
-    let opener = FileLogOpener {
-        disk: Arc::new(RealDisk),
-        clock: Arc::new(RealClock),
-        queues: queues(waker)?,
-        directory: folder.to_owned(),
-        options,
-    };
-    opener.open(known)
+    let (sleep, _) = Sleep::new();
+    open_folder_pausing(folder, options, known, &waker, &mut || sleep.pause(BUSY_PAUSE))
+}
+
+/// Another process may be beginning the log, or claiming it, just now: it is done in a moment, and
+/// what it began is then read.
+fn open_folder_pausing(
+    folder: &Path,
+    options: FileOptions,
+    known: &KnownLog,
+    waker: &Waker,
+    pause: &mut dyn FnMut(),
+) -> Result<OpenLog, Box<dyn Error>> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let opener = FileLogOpener {
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(RealClock),
+            queues: queues(waker.clone())?,
+            directory: folder.to_owned(),
+            options: options.clone(),
+        };
+        match opener.open(known) {
+            Err(error) if is_busy(&*error) && attempts < BUSY_ATTEMPTS_MAX => pause(),
+            opened => return opened,
+        }
+    }
+}
+
+fn is_busy(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<LogError>().is_some_and(|it| matches!(it, LogError::Busy(_)))
 }
 
 fn queues(waker: Waker) -> Result<Queues, Box<dyn Error>> {
@@ -187,14 +248,6 @@ fn open_remote(url: &str, waker: Waker) -> io::Result<(RemoteLog, Incarnation)> 
     Ok((RemoteLog::new(store, Arc::new(RealClock)), incarnation))
 }
 
-fn is_url(name: &str) -> bool {
-    services::schemes().any(|scheme| name.starts_with(scheme))
-}
-
-fn folder(name: &str) -> &Path {
-    Path::new(name.strip_prefix("file:").unwrap_or(name))
-}
-
 /// A log that is only read.
 pub struct LogToRead {
     pub log: Box<dyn Readable>,
@@ -214,7 +267,7 @@ pub fn open_oldest(
     waker: Waker,
 ) -> Result<LogToRead, Box<dyn Error>> {
     let Some(archive) = archive else { return open_to_read(name, waker) };
-    let opened = open_to_follow(&place(name), &KnownLog::default(), waker)?;
+    let opened = open_to_follow(&place(name)?, &KnownLog::default(), waker)?;
     let incarnation = opened.incarnation;
     let log = ArchivedLog::new(opened, snapshots::open_named(archive)?.log());
     let title = format!("log {:016x}", incarnation.0);
@@ -227,12 +280,15 @@ pub fn open_oldest(
 /// # Errors
 /// There is no log, it cannot be reached, or this build has no client for it.
 pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error>> {
-    if is_url(name) {
-        let (log, incarnation) = open_remote(name, waker)?;
-        let title = format!("log {:016x}", incarnation.0);
-        return Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title });
-    }
-    let found = txlog::file::inspect(Arc::new(RealDisk), folder(name))?;
+    let folder = match place(name)? {
+        Location::Url(url) => {
+            let (log, incarnation) = open_remote(&url, waker)?;
+            let title = format!("log {:016x}", incarnation.0);
+            return Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title });
+        }
+        Location::Folder(folder) => folder,
+    };
+    let found = txlog::file::inspect(Arc::new(RealDisk), &folder)?;
     let incarnation = found.tail.incarnation;
     let title = format!(
         "log {:016x}: records {} to {}, durable through {}",
@@ -243,8 +299,66 @@ pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error
 
 #[cfg(test)]
 mod tests {
+    use super::{Location, Sleep, open_folder_pausing, place};
+    use base::Disk;
     use config::directive::Kind;
     use config::table::DIRECTIVES;
+    use shard::loading::KnownLog;
+    use txlog::file::FileOptions;
+    use world::disk::RealDisk;
+
+    #[test]
+    fn a_log_that_another_process_is_beginning_is_opened_once_that_is_done() {
+        let folder = std::env::temp_dir().join(format!("kiln-begun-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        RealDisk.create_directory(&folder).expect("there is space");
+        let lock = folder.join("creating.lock");
+        RealDisk.create_new(&lock).expect("there is space");
+        let mut held = Some(RealDisk.lock(&lock).expect("nobody has it"));
+        let open = |number, pause: &mut dyn FnMut()| {
+            let (_, waker) = Sleep::new();
+            let options = FileOptions::new(number);
+            open_folder_pausing(&folder, options, &KnownLog::default(), &waker, pause)
+        };
+        let (mut pauses, mut first) = (0, None);
+        let second = open(2, &mut || {
+            pauses += 1;
+            if pauses == 3 {
+                // The other one is done.
+                held = None;
+                first = Some(open(1, &mut || panic!("nobody else is there")));
+            }
+        });
+        let second = second.expect("it reads what was begun");
+        let first = first.expect("it was begun").expect("it is begun");
+        assert_eq!((first.incarnation, pauses), (second.incarnation, 3));
+        assert!(first.is_free && !second.is_free, "one of them writes");
+        drop((first, second));
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
+
+    #[test]
+    fn what_looks_like_a_url_is_never_taken_for_a_directory() {
+        let folder = |name: &str| match place(name) {
+            Ok(Location::Folder(folder)) => folder.display().to_string(),
+            other => panic!("{name}: {other:?}"),
+        };
+        for (name, expected) in [
+            ("data/log", "data/log"),
+            ("file:data/log", "data/log"),
+            ("file:a:b", "a:b"),
+            ("./a:b", "./a:b"),
+            ("/data/a:b", "/data/a:b"),
+        ] {
+            assert_eq!(folder(name), expected);
+        }
+        let url = "jetstream://u:secret@h/x";
+        assert!(matches!(place(url), Ok(Location::Url(it)) if it == url));
+        for name in ["nats://u:secret@h/x", "jetstream:/u:secret@h/x", "nats:u:secret@h", "u:x"] {
+            let why = place(name).expect_err("there is no such log").to_string();
+            assert!(why.contains("jetstream://…") && !why.contains("secret"), "{name}: {why}");
+        }
+    }
 
     #[test]
     fn the_directive_takes_the_urls_of_every_client() {

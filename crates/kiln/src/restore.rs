@@ -3,14 +3,16 @@
 
 mod branch;
 mod file;
+mod position;
 
 use crate::sleep::Sleep;
 use crate::work;
 use crate::{configuration, logs, snapshots, time};
 use archive::{Snapshot, SnapshotStore};
 use base::driver::Waker;
-use base::{DatabaseId, Sequence, UnixMillis};
+use base::{Clock, DatabaseId, Sequence, UnixMillis};
 use config::Config;
+use config::secrets::hide_credentials;
 use config::settings::{NodeSettings, node_settings};
 use engine::effect::Effect;
 use engine::execute::Engine;
@@ -19,9 +21,10 @@ use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use txlog::Origin;
 use txlog::reader::Goal;
+use txlog::{Origin, UnitPosition};
 use worker::{Claimed, Moment, Worker};
+use world::clock::RealClock;
 use world::entropy::entropy;
 
 /// What the options say, beside a server's arguments.
@@ -78,8 +81,15 @@ impl Options {
             (None, None) => Ok(Goal::Tail),
             (Some(text), None) => time::parse(text).map(Goal::Clock),
             (None, Some(text)) => {
-                let sequence = text.parse().map_err(|_| format!("'{text}' is no position"))?;
-                Ok(Goal::Through(Sequence(sequence)))
+                let wrong = || {
+                    let text = hide_credentials(text);
+                    format!("'{text}' is no position, and no number of a record")
+                };
+                let sequence = match text.parse::<UnitPosition>() {
+                    Ok(position) => position.record.sequence,
+                    Err(_) => Sequence(text.parse().map_err(|_| wrong())?),
+                };
+                Ok(Goal::Through(sequence))
             }
             (Some(_), Some(_)) => Err("--to and --to-position name two moments".to_owned()),
         }
@@ -206,6 +216,7 @@ fn reader(from: &Place, store: SnapshotStore, waker: &Waker) -> Result<Worker, B
 fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    position::check(&from.settings.transaction_log, options.to_position.as_deref())?;
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
@@ -222,7 +233,22 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
         parent = parent.0,
         "restored: servers may start on the new log"
     );
+    if let Some(days) = days_behind(&into.settings, snapshot.point.clock) {
+        tracing::warn!(
+            days,
+            "no server leads on the new log before clock-ahead-max lets it, because its clock is that \
+             far ahead of the newest record: start the first one with --clock-ahead-max 0"
+        );
+    }
     Ok(())
+}
+
+/// Days by which the data is older than a server's clock may be ahead of it; `None` if it is not.
+fn days_behind(settings: &NodeSettings, clock: UnixMillis) -> Option<u64> {
+    let seconds = RealClock.unix_millis().0.saturating_sub(clock.0) / 1000;
+    let seconds = u64::try_from(seconds).ok()?;
+    let allowed = settings.clock_ahead_max;
+    (allowed > 0 && seconds > allowed).then_some(seconds / (24 * 3600))
 }
 
 const BUSY: &str = "another process is writing to the new archive just now";
@@ -252,6 +278,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     // Before hours of loading.
     file::may_write(&path)?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    position::check(&from.settings.transaction_log, options.to_position.as_deref())?;
     configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
     let mut reading = reader(&from, from.store_to_read()?, &waker)?;
@@ -324,6 +351,27 @@ mod tests {
         assert!(both.goal().is_err());
         let position = Options { to: None, ..both };
         assert_eq!(position.goal(), Ok(Goal::Through(Sequence(7))));
+        let of = |text: &str| Options { to_position: Some(text.to_owned()), ..position.clone() };
+        let text = "6d1f03a9c4e7b258-42-9f3c51d07ae2864b-3-1";
+        assert_eq!(of(text).goal(), Ok(Goal::Through(Sequence(42))));
+        for wrong in ["x", "-1", "6d1f03a9c4e7b258-42-9f3c51d07ae2864b-3", ""] {
+            let why = of(wrong).goal().expect_err("it is none");
+            assert_eq!(why, format!("'{wrong}' is no position, and no number of a record"));
+        }
+    }
+
+    #[test]
+    fn data_that_is_older_than_clocks_may_be_ahead_is_told_of() {
+        let config = configuration::read_quietly(&[]).expect("it is right");
+        let settings = node_settings(&config);
+        let now = RealClock.unix_millis().0;
+        let behind = |settings: &NodeSettings, days: i64| {
+            days_behind(settings, UnixMillis(now - days * 24 * 3_600_000))
+        };
+        assert_eq!(behind(&settings, 29), None);
+        assert_eq!(behind(&settings, 31), Some(31));
+        assert_eq!(behind(&settings, -5), None);
+        assert_eq!(behind(&NodeSettings { clock_ahead_max: 0, ..settings }, 400), None);
     }
 
     #[test]

@@ -9,11 +9,10 @@ mod list;
 use crate::sleep::Sleep;
 use crate::work;
 use crate::{configuration, logs, snapshots};
-use archive::{Candidate, SnapshotStore};
-use base::Clock;
+use archive::{CLAIM_SILENCE, Candidate, SnapshotStore};
 use base::driver::Waker;
-use config::Config;
-use config::settings::{NodeSettings, node_settings};
+use base::{Clock, MonotonicNanos};
+use config::settings::{Location, NodeSettings, node_settings};
 use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
@@ -66,24 +65,31 @@ fn list_of(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     list::show(&snapshots::open_to_read(&settings.snapshot_store)?, &RealClock)
 }
 
-/// What the configuration names.
-struct Opened {
-    config: Config,
-    settings: NodeSettings,
-    store: SnapshotStore,
-}
-
-fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
-    let config = configuration::read(arguments)?;
-    let settings = node_settings(&config);
-    let store = snapshots::open(&settings, entropy())?;
-    Ok(Opened { config, settings, store })
+/// Waits until a server has begun the log: before that there is nothing to do, and no place for
+/// snapshots is made beside a log that is named wrongly.
+fn wait_for_log(place: &Location, options: Options, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
+    let Location::Folder(folder) = place else { return Ok(()) };
+    let mut is_told = false;
+    while !logs::is_begun(place)? {
+        let absent = logs::absent(folder);
+        if options.once {
+            return Err(absent.into());
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!("{absent}, which is waited for");
+        }
+        sleep.pause(LOOK_PAUSE);
+    }
+    Ok(())
 }
 
 fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let Opened { config, settings, store } = open(arguments)?;
+    let config = configuration::read(arguments)?;
+    let settings = node_settings(&config);
     configuration::set_up_log(&settings)?;
     let (sleep, waker) = Sleep::new();
+    wait_for_log(&settings.transaction_log, options, &sleep)?;
+    let store = snapshots::open(&settings, entropy())?;
     let mut worker = work::worker(&config, &settings, store.clone(), &waker)?;
     tracing::info!(store = store.location(), "takes snapshots");
     if options.once {
@@ -97,6 +103,7 @@ fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
 /// Takes one snapshot, or sees another worker take it.
 fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
     let mut is_told = false;
+    let mut holder = Holder::default();
     loop {
         match worker.take_once()? {
             Outcome::Taken(taken) => {
@@ -111,7 +118,36 @@ fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::info!("another worker is at it, which is waited for");
                 }
+                if holder.is_silent(worker.store.claimed()?, RealClock.monotonic()) {
+                    return Err(SILENT.into());
+                }
                 sleep.pause(LOOK_PAUSE);
+            }
+        }
+    }
+}
+
+/// Of a lock nobody is relieved while his process is there.
+const SILENT: &str = "the worker that has the claim has said nothing for half a minute: it is \
+                      frozen, or cannot reach the store; end it";
+
+/// What is known of another worker that has the claim.
+#[derive(Default)]
+struct Holder {
+    /// What it said last, and since when.
+    said: Option<(Option<Vec<u8>>, MonotonicNanos)>,
+}
+
+impl Holder {
+    /// Whether it has the claim and has not said anything new for longer than one that lives.
+    fn is_silent(&mut self, said: Option<Vec<u8>>, now: MonotonicNanos) -> bool {
+        match &self.said {
+            Some((known, since)) if *known == said => {
+                now.since(*since) >= CLAIM_SILENCE.as_nanos() as u64
+            }
+            _ => {
+                self.said = Some((said, now));
+                false
             }
         }
     }
@@ -142,11 +178,15 @@ impl Keeper<'_> {
 
     /// Takes the claim, and snapshots until something fails.
     fn keep_claimed(&mut self) -> Never {
+        let mut holder = Holder::default();
         let mut claimed = loop {
-            match self.worker.claim()? {
-                Some(claimed) => break claimed,
-                None => self.sleep.pause(LOOK_PAUSE),
+            if let Some(claimed) = self.worker.claim()? {
+                break claimed;
             }
+            if holder.is_silent(self.store.claimed()?, RealClock.monotonic()) {
+                return Err(SILENT.into());
+            }
+            self.sleep.pause(LOOK_PAUSE);
         };
         let kept = self.keep_on(&mut claimed);
         // Else the primary waits half a minute for a worker that does nothing.
@@ -218,3 +258,6 @@ fn note(taken: &worker::Taken) {
         "snapshot published, proven"
     );
 }
+
+#[cfg(test)]
+mod tests;

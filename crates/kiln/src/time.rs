@@ -1,6 +1,7 @@
 //! Times as people give them: RFC 3339 in UTC, or milliseconds since 1970.
 
 use base::UnixMillis;
+use config::secrets::hide_credentials;
 
 /// Reads a time.
 ///
@@ -8,6 +9,7 @@ use base::UnixMillis;
 /// Why it is none, in words.
 pub fn parse(text: &str) -> Result<UnixMillis, String> {
     let wrong = || {
+        let text = hide_credentials(text);
         format!("'{text}' is no time: 2026-11-20T12:00:00.000Z, or milliseconds since 1970 in UTC")
     };
     if let Ok(millis) = text.parse::<i64>() {

@@ -43,8 +43,8 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use txlog::reader::Goal;
 use txlog::LogEvent;
+use txlog::reader::Goal;
 
 /// How much a slice does, which is what is done between two turns of the loop.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,8 @@ pub struct Limits {
     pub snapshots: archive::Limits,
     /// As [`shard::snapshots::Pace::backlog_bytes_blocking`].
     pub backlog_bytes_blocking: Option<usize>,
+    /// As [`shard::snapshots::Pace::log_growth_bytes_alone`].
+    pub log_growth_bytes_alone: Option<u64>,
     /// Which of them are small: a bit for each of [`SMALL`].
     small: u128,
 }
@@ -48,6 +50,8 @@ const SMALL: &[Small] = small! {
     node.shard.tracker_slots = 8;
     node.shard.checksum_bytes = 1;
     node.shard.checksum_bytes = 1 << 10;
+    node.shard.checksum_nanos = 1;
+    node.shard.checksum_nanos = 2_000_000;
     node.batch_requests_max = 1;
     node.batch_requests_max = 3;
     node.turn.requests_max = 1;
@@ -92,6 +96,8 @@ const SMALL: &[Small] = small! {
     piece_bytes_max = Some(1 << 10);
     backlog_bytes_blocking = Some(0);
     backlog_bytes_blocking = Some(2 << 10);
+    log_growth_bytes_alone = Some(1);
+    log_growth_bytes_alone = Some(64 << 10);
     snapshots.part_bytes = 256;
     snapshots.part_bytes = 1 << 10;
     snapshots.part_bytes = 4 << 10;
@@ -115,7 +121,9 @@ impl Limits {
         let pace = Pace::default();
         let backlog_bytes_blocking =
             self.backlog_bytes_blocking.unwrap_or(pace.backlog_bytes_blocking);
-        Pace { backlog_bytes_blocking, ..pace }
+        let log_growth_bytes_alone =
+            self.log_growth_bytes_alone.unwrap_or(pace.log_growth_bytes_alone);
+        Pace { backlog_bytes_blocking, log_growth_bytes_alone, ..pace }
     }
 
     /// The limits in the world of `seed`.

@@ -46,6 +46,7 @@ mod trim;
 pub use error::{LogError, LogErrorKind};
 pub use inspect::{Inspection, inspect};
 pub use options::{FileOptions, Queues, Recovery};
+pub use recover::is_begun;
 pub use replay::{Progress, Replay};
 
 use crate::chain::Chain;

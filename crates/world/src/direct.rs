@@ -14,11 +14,11 @@ use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::disk::{RealFile, full};
+use crate::disk::{RealFile, full, open_file};
 
 /// Bytes of one piece: about 0.15 ms of a disk that writes 1.7 GB/s, which is what a sync of the
 /// log may have to wait for, and enough that the number of pieces does not matter.
@@ -53,9 +53,8 @@ impl Piece {
 /// Opens a file past the page cache, or through it where the file system knows no other way, or
 /// there is no second handle to be had: a file that was just created is not given up for that.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-    let plain = options.open(path).map_err(full)?;
-    let flags = OFlags::DIRECT.bits().cast_signed();
-    let again = options.create_new(false).custom_flags(flags).open(path);
+    let plain = open_file(options, path, OFlags::empty())?;
+    let again = open_file(options.create_new(false), path, OFlags::DIRECT);
     Ok(match again {
         Ok(direct) => {
             let plain = RealFile(plain);

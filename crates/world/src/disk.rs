@@ -5,12 +5,12 @@
 
 use crate::{direct, reclaim};
 use base::disk::{Disk, DiskEntry, DiskFile};
-use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, FlockOperation, StatxFlags, statx};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, FlockOperation, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,8 +176,21 @@ impl DiskFile for RealFile {
     }
 }
 
-fn open(options: &OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-    Ok(Arc::new(RealFile(options.open(path).map_err(full)?)))
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+    Ok(Arc::new(RealFile(open_file(options, path, OFlags::empty())?)))
+}
+
+/// Opens a file. A pipe would keep whoever opens it waiting for another process, for ever, so
+/// nothing is waited for, which makes no difference to a file; and what is none is refused.
+/// `/dev/null` is as good as an empty one.
+pub(crate) fn open_file(options: &mut OpenOptions, path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path).map_err(full)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_char_device() {
+        return Ok(file);
+    }
+    Err(io::Error::new(ErrorKind::InvalidData, "it is no regular file"))
 }
 
 /// Takes a reached quota for a full disk.
@@ -191,6 +204,7 @@ pub(crate) fn full(error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FileType, Mode};
 
     fn directory(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("kiln-disk-{}-{name}", std::process::id()));
@@ -231,6 +245,28 @@ mod tests {
         assert_eq!(file.read_at(2_999_999, &mut into).unwrap(), 1);
         RealDisk.remove(&path.join("a")).unwrap();
         assert!(!RealDisk.exists(&path.join("a")).unwrap());
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let path = directory("kinds");
+        let (pipe, socket) = (path.join("pipe"), path.join("socket"));
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for there in [&pipe, &socket, &path] {
+            assert!(RealDisk.open_read(there).is_err(), "{}", there.display());
+            assert!(RealDisk.open_write(there).is_err(), "{}", there.display());
+            assert!(RealDisk.open_direct(there).is_err(), "{}", there.display());
+        }
+        let why = RealDisk.open_read(&pipe).err().unwrap();
+        assert_eq!(
+            (why.kind(), &*why.to_string()),
+            (ErrorKind::InvalidData, "it is no regular file")
+        );
+        RealDisk.remove(&pipe).unwrap();
+        assert!(!RealDisk.exists(&pipe).unwrap(), "it can be removed");
+        assert_eq!(RealDisk.open_read(Path::new("/dev/null")).unwrap().length().unwrap(), 0);
         fs::remove_dir_all(path).unwrap();
     }
 

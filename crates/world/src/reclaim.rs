@@ -7,10 +7,11 @@
 //! another handle is open on it, which a lease tells.
 
 use libc::c_int;
-use rustix::fs::fstat;
+use rustix::fs::{OFlags, fstat};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -40,8 +41,10 @@ enum Reclaimed {
 
 /// Removes the name of `path`. Its space comes back soon, as gently as can be.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    // A file that cannot be opened for writing can still be removed.
-    let file = OpenOptions::new().write(true).open(path).ok();
+    // A file that cannot be opened for writing can still be removed; so can what is none, and
+    // opening a pipe would wait for another process.
+    let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().write(true).custom_flags(nonblock).open(path).ok();
     std::fs::remove_file(path)?;
     // What is not worth the thread's time is closed before this returns. NFS keeps a removed file
     // under another name while it is open, and its directory cannot be removed meanwhile.

@@ -15,7 +15,7 @@ const SAID_UNFINISHED: &str = "claim.json.new";
 struct DirectoryClaim {
     archive: DirectoryArchive,
     /// `None` where the file system has no locks.
-    _lock: Option<Arc<dyn Any + Send + Sync>>,
+    lock: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl DirectoryArchive {
@@ -31,9 +31,8 @@ impl DirectoryArchive {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
             Err(_) => None,
         };
-        let mut claim = DirectoryClaim { archive: self.clone(), _lock: lock };
-        claim.renew(said)?;
-        Ok(Some(Box::new(claim)))
+        let mut claim = DirectoryClaim { archive: self.clone(), lock };
+        Ok(if claim.renew(said)? { Some(Box::new(claim)) } else { None })
     }
 
     pub(super) fn said(&self) -> io::Result<Option<Vec<u8>>> {
@@ -55,9 +54,22 @@ impl Claim for DirectoryClaim {
         let DirectoryArchive { disk, directory, .. } = &self.archive;
         let unfinished = directory.join(SAID_UNFINISHED);
         self.archive.remove_file(&unfinished)?;
-        disk.create_new(&unfinished)?.write_at(0, said)?;
-        disk.rename(&unfinished, &directory.join(SAID))?;
-        Ok(true)
+        let written = disk
+            .create_new(&unfinished)
+            .and_then(|file| file.write_at(0, said))
+            .and_then(|()| disk.rename(&unfinished, &directory.join(SAID)));
+        use ErrorKind::{AlreadyExists, NotFound};
+        match written {
+            Ok(()) => Ok(true),
+            // Where there are no locks, somebody else has the claim too and says something at this
+            // very moment: it may keep it.
+            Err(error)
+                if self.lock.is_none() && matches!(error.kind(), AlreadyExists | NotFound) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn release(self: Box<Self>) -> io::Result<()> {

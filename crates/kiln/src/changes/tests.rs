@@ -12,7 +12,7 @@ use txlog::record::{HEADER_BYTES, WriterId};
 use txlog::resume::Resume;
 use txlog::{Stamper, TransactionLog, empty_record};
 
-const LOG: Incarnation = Incarnation(0x6d1f);
+pub(crate) const LOG: Incarnation = Incarnation(0x6d1f);
 
 type Units = &'static [&'static [&'static [u8]]];
 
@@ -34,7 +34,7 @@ fn member() -> Member {
 }
 
 /// A log of three units in one record, a split one with a renewal in it, and one more.
-fn log() -> MemoryHandle {
+pub(crate) fn log() -> MemoryHandle {
     let log = MemoryLog::new(LOG);
     let mut handle = log.handle(1 << 20);
     let mut stamper = Stamper::new(WriterId(5), Chain::start(LOG), UnixMillis(0));
@@ -62,7 +62,11 @@ fn log() -> MemoryHandle {
 }
 
 /// Keys with the positions behind them.
-fn read(log: &mut MemoryHandle, start: Start, mut changes: Changes) -> Vec<(String, UnitPosition)> {
+pub(crate) fn read(
+    log: &mut MemoryHandle,
+    start: Start,
+    mut changes: Changes,
+) -> Vec<(String, UnitPosition)> {
     let mut reader = Reader::new(log, start, Goal::Tail);
     let mut found = Vec::new();
     loop {

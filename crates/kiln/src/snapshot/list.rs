@@ -19,20 +19,31 @@ pub fn show(store: &SnapshotStore, clock: &dyn Clock) -> Result<(), Box<dyn Erro
     if let Some(archived) = archived(&store.log().list()?) {
         writeln!(output, "{archived}")?;
     }
-    if let Some(said) = store.claimed()? {
-        writeln!(output, "worker {}", String::from_utf8_lossy(&said))?;
+    let said = store.claimed().map_err(|why| format!("the claim cannot be read: {why}"))?;
+    if let Some(said) = said {
+        writeln!(output, "worker {}", plain(&String::from_utf8_lossy(&said)))?;
     }
     Ok(output.flush()?)
 }
 
+/// Without control characters: names and words are the archive's, and anybody who can write there
+/// may have chosen them for the terminal that shows them.
+fn plain(text: &str) -> String {
+    let escape = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
 fn line(candidate: &Candidate, now: i64) -> String {
-    match candidate {
+    plain(&match candidate {
         Candidate::Whole(snapshot) => whole(snapshot, now),
         Candidate::Damaged { name, why, may_be_whole: true } => {
             format!("{name} cannot be read: {why}")
         }
         Candidate::Damaged { name, why, .. } => format!("{name} is damaged: {why}"),
-    }
+    })
 }
 
 /// A line for what is archived of the log, and how many records of it are missing.
@@ -114,5 +125,8 @@ mod tests {
         };
         assert_eq!(damaged(false), "x is damaged: gone");
         assert_eq!(damaged(true), "x cannot be read: gone");
+        let (name, why) = ("snapshot-\u{1b}[2J\n".to_owned(), "\r\u{9b}é".to_owned());
+        let hostile = line(&Candidate::Damaged { name, why, may_be_whole: false }, 0);
+        assert_eq!(hostile, r"snapshot-\u{1b}[2J\n is damaged: \r\u{9b}é");
     }
 }

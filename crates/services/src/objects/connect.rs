@@ -81,7 +81,10 @@ async fn find_or_begin(store: &dyn ObjectStore, names: &Names, wanted: Life) -> 
         if let Some(life) = find(store, names).await? {
             return Ok(life);
         }
-        refuse_leftovers(store, names).await?;
+        if let Err(leftovers) = refuse_leftovers(store, names).await {
+            // Whoever began the log a moment ago may have written to it already.
+            return find(store, names).await?.ok_or(leftovers);
+        }
         // The floor comes first: a log never is without one.
         let floor = names.floor(wanted, Sequence::ZERO);
         match create(store, &floor, Vec::new()).await {

@@ -1,5 +1,7 @@
 //! The protocol, over a store in memory and over a directory.
 
+mod beginning;
+
 use super::connect::in_memory;
 use super::known::Known;
 use super::names::{Life, Names, sequence_of};

@@ -3,6 +3,7 @@
 
 mod archived;
 mod branch;
+mod claim;
 mod conformance;
 mod crash;
 mod due;

@@ -12,19 +12,19 @@ use engine::digest::Digest;
 use engine::settings::Settings;
 use shard::archived::archive;
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
-use shard::snapshots::ArchiveLog;
+use shard::snapshots::{ArchiveLog, Pace};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
 use sim::random::Random;
 use sim::timeline::Timeline;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
 use txlog::reader::Goal;
-use worker::{Broken, Outcome, Taken, Worker};
+use worker::{Broken, Outcome, Phase, Taken, Worker};
 
 pub fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
     let waker = Waker(Arc::new(|| {}));
@@ -420,4 +420,76 @@ fn a_primary_trims_and_prunes_nothing_behind_the_snapshots_of_another_log() {
     // No start and no worker takes a newest one of another log for this one's.
     let why = worker.take_once().expect_err("it is refused").to_string();
     assert!(why.contains("it was deleted and created anew"), "{why}");
+}
+
+#[test]
+fn a_worker_that_lives_and_publishes_nothing_does_not_let_the_log_grow_for_ever() {
+    let disk = SimDisk::new(10);
+    let world = World::start(&disk, 10);
+    let mut worker = beside(&world, &disk);
+    let mut claimed = worker.claim().expect("it may").expect("nobody else has it");
+    seconds(&world, 6, || worker.rest(&mut claimed).expect("it goes on"));
+    let alone = Pace::default().log_growth_bytes_alone;
+    for (grown, expected) in [(alone - (1 << 30), 0), (alone, 1)] {
+        world.borrow_mut().life.server.core.shard.grown.bytes = grown;
+        seconds(&world, 20, || worker.rest(&mut claimed).expect("it goes on"));
+        assert!(worker_seen(&world), "it lives");
+        let published = world.borrow().life.server.core.saving().published;
+        assert_eq!(published, expected, "{grown} bytes");
+    }
+}
+
+/// Takes a snapshot of what a dead primary left, and does something amid the proof, once the parts
+/// are written.
+fn proven_amid(
+    disk: &SimDisk,
+    timeline: &Timeline,
+    work: impl FnMut() + 'static,
+) -> Result<Outcome, Failure> {
+    let mut worker = worker(disk, timeline, 1);
+    let is_written = Rc::new(Cell::new(false));
+    let (noted, mut work) = (Rc::clone(&is_written), work);
+    worker.tell = Box::new(move |progress| {
+        is_written.set(is_written.get() || progress.phase == Phase::Rehearsing);
+    });
+    worker.goes_on = Box::new(move || {
+        if noted.take() {
+            work();
+        }
+        true
+    });
+    worker.take_once()
+}
+
+#[test]
+fn without_a_primary_the_proof_waits_half_a_minute_for_its_checksum_and_says_so() {
+    let disk = SimDisk::new(11);
+    let world = World::start(&disk, 11);
+    world.borrow_mut().life.client.send(b"SET unchecked value\r\n");
+    world.borrow_mut().pass(20);
+    drop(world);
+    disk.kill_process();
+    let timeline = Timeline::new();
+    let clock = SimClock::new(&timeline);
+    let began = clock.monotonic();
+    let taken = taken(proven_amid(&disk, &timeline, || {}));
+    let proof = taken.snapshot.manifest.proof.expect("it was proven");
+    assert_eq!(proof.checked, None, "nobody said what the data is");
+    let waited = clock.monotonic().seconds_since(began);
+    assert!((30..40).contains(&waited), "{waited} s");
+}
+
+#[test]
+fn a_log_that_is_gone_amid_the_proof_is_told_and_nothing_is_published() {
+    let (disk, _) = left(12);
+    let gone = disk.clone();
+    let outcome = proven_amid(&disk, &Timeline::new(), move || {
+        let log = Path::new(LOG);
+        for entry in base::Disk::list(&gone, log).expect("the log is there") {
+            base::Disk::remove(&gone, &log.join(entry.name)).expect("a file can be removed");
+        }
+    });
+    let why = outcome.expect_err("there is no log").to_string();
+    assert!(why.contains("deleted or cut meanwhile"), "{why}");
+    assert_eq!(whole(&store(&disk).expect("the disk is whole")), 0);
 }

@@ -49,6 +49,14 @@ pub(crate) fn incarnation(
     create_incarnation(disk, directory, &path, options)
 }
 
+/// Whether a log was begun in this directory. Nothing is made there.
+///
+/// # Errors
+/// The disk's.
+pub fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, LogError> {
+    Ok(read_incarnation(disk, &layout::incarnation_path(directory))?.is_some())
+}
+
 /// The life of a log that must be there already. Nothing is made in its place, so that the next
 /// start finds what this one found, and a log that was only mislaid can be put back.
 fn known_incarnation(
