@@ -177,8 +177,10 @@ fn an_rdb_file_of_redis_2_4_is_read() {
 fn data_of_modules_and_newer_files_are_refused_by_name() {
     for (file, said) in [
         (&b"REDIS0099\xff"[..], "RDB version 99"),
-        (b"REDIS0010\xf7\x00", "data of a module"),
-        (b"REDIS0010\x07\x01k", "a value of type 7"),
+        (b"REDIS0010\xf7\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03", "data of the module ReJSON-RL"),
+        (b"REDIS0010\x07\x01k\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03", "data of the module R"),
+        (b"REDIS0010\x06\x01k\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03", "data of the module R"),
+        (b"REDIS0012\x17\x01k", "a value of type 23"),
         (b"REDIS0010\xf6\x00", "functions of 7.0's previews"),
         (b"REDIS0010\xfe\x10", "database 16 (there are 16)"),
     ] {
