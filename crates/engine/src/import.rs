@@ -218,10 +218,18 @@ impl Importer {
             opcode::FUNCTION_PREVIEW => {
                 return Err(self.source.unsupported("a library of functions of 7.0's previews"));
             }
-            opcode::MODULE_AUX => return Err(self.source.unsupported("data of a module")),
+            opcode::MODULE_AUX => return Err(self.of_module()),
             kind => return self.begin_entry(kind, tx),
         }
         Ok(Stage::Entry)
+    }
+
+    /// Why data of a module is refused; it begins with the module's id.
+    fn of_module(&mut self) -> RdbError {
+        match self.source.length() {
+            Ok(id) => self.source.unsupported(format!("data of the module {}", module_name(id))),
+            Err(error) => error,
+        }
     }
 
     fn database_of(&self, number: u64, tx: &Tx<'_>) -> Result<DatabaseId, RdbError> {
@@ -246,6 +254,10 @@ impl Importer {
     }
 
     fn begin_entry(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
+        if matches!(kind, kind::MODULE | kind::MODULE_2) {
+            self.source.owned()?;
+            return Err(self.of_module());
+        }
         if !is_known(kind, self.source.is_valkey) {
             return Err(self.source.unsupported(format!("a value of type {kind}")));
         }
@@ -469,6 +481,15 @@ impl Importer {
         }
         Ok(Stage::Finished)
     }
+}
+
+/// The name in a module's id: nine characters of six bits each, above ten bits of a version (Redis
+/// documentation, "Modules API reference").
+fn module_name(id: u64) -> String {
+    const CHARACTERS: &[u8; 64] =
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let character = |place: u32| char::from(CHARACTERS[(id >> (10 + 6 * place)) as usize % 64]);
+    (0..9).rev().map(character).collect()
 }
 
 fn is_known(kind: u8, is_valkey: bool) -> bool {

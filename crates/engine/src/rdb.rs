@@ -69,6 +69,9 @@ pub(crate) mod kind {
     pub const HASH: u8 = 4;
     /// Scores as binary doubles.
     pub const ZSET_2: u8 = 5;
+    /// A value of a module's own type.
+    pub const MODULE: u8 = 6;
+    pub const MODULE_2: u8 = 7;
     pub const HASH_ZIPMAP: u8 = 9;
     pub const LIST_ZIPLIST: u8 = 10;
     pub const SET_INTSET: u8 = 11;

@@ -19,7 +19,7 @@ pub enum Request<'a> {
     /// Take snapshots of the shard of which these are a server's arguments.
     Snapshot(snapshot::Options, &'a [String]),
     /// Make a new log of what the shard held at some moment; write that to a file; make a new log
-    /// of a file.
+    /// of what another server wrote or holds.
     Restore(Box<restore::Options>, &'a [String]),
     /// Make a new log of it whose data stays where it is.
     Branch(Box<restore::Options>, &'a [String]),

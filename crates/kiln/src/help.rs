@@ -30,7 +30,7 @@ commands:
   restore        make a new log of what a shard held at some moment
   branch         the same in seconds, whose data stays where it is
   export         write that to an RDB file
-  import         make a new log of an RDB file
+  import         make a new log of what a Redis or Valkey server wrote, or holds
   log inspect    print what a transaction log holds
   log tail       print what it changes, and follow it
   log find       print who changed a key, and when
@@ -154,17 +154,30 @@ example:
 ";
 
 const IMPORT: &str = "
-Makes a new log, and a snapshot with which servers start on it, of an RDB file of Redis or Valkey.
+Makes a new log, and a snapshot with which servers start on it, of what a Redis or Valkey server
+wrote, or holds now: all databases, and libraries of functions.
 
-  --rdb FILE           the file to read
+  --rdb FILE           an RDB file
+  --aof PATH           an append-only file: the server's data directory, its 'appendonlydir', a
+                       manifest, or a single file. What a crash cut off at the end is dropped, and
+                       said
+  --from URL           a server that runs, redis://[user:password@]host[:port] or, over TLS,
+                       rediss://…; without a password those of 'masteruser' and 'masterauth' count
   --into LOG           the log to make, and where its snapshots lie, as 'kiln restore' takes them
   --into-archive STORE
-  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows
-  --directive value …
+  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows; rediss:// needs
+  --directive value …  'tls-ca-cert-file' or 'tls-ca-cert-dir'
+
+What is written to the server behind the copy is not in the new log. REPLICAOF, said to a server of
+Kiln's, follows without a gap (docs/operations/following-redis.md).
 
 example:
   kiln import --rdb dump.rdb --into data/log
+  kiln import --aof /var/lib/redis --into data/log
+  kiln import --from redis://10.0.0.1 --into data/log
   kiln server --dir data
+
+exit status: 0 it was made; 1 it could not be, and the reason is on the standard error.
 ";
 
 const LOG: &str = "
@@ -252,8 +265,9 @@ impl Topic {
                  [--archive STORE]\n                   [path/to/redis.conf] [--directive value …]\n"
             }
             Self::Import => {
-                "usage: kiln import --rdb FILE --into LOG [--into-archive STORE] \
-                 [path/to/redis.conf]\n                   [--directive value …]\n"
+                "usage: kiln import --rdb FILE | --aof PATH | --from URL --into LOG \
+                 [--into-archive STORE]\n                   [path/to/redis.conf] [--directive \
+                 value …]\n"
             }
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",

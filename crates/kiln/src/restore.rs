@@ -1,8 +1,11 @@
 //! `kiln restore`, `kiln export` and `kiln import`: from a log and its snapshots, as they are or as
-//! they were at some moment, to a new log or an RDB file, and from such a file to a new log.
+//! they were at some moment, to a new log or an RDB file, and from what other servers wrote or hold
+//! to a new log.
 
 mod branch;
 mod file;
+mod import;
+mod master;
 mod position;
 
 use crate::sleep::Sleep;
@@ -30,7 +33,8 @@ use world::entropy::entropy;
 /// What the options say, beside a server's arguments.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// Log and archive that are read, if they are not those of the arguments.
+    /// Log and archive that are read, if they are not those of the arguments; of an import the
+    /// server that is copied.
     pub from: Option<String>,
     pub archive: Option<String>,
     /// The moment; the end if there is none.
@@ -41,6 +45,8 @@ pub struct Options {
     pub into_archive: Option<String>,
     /// The file of Redis's.
     pub rdb: Option<String>,
+    /// The append-only file of Redis's, or where it lies.
+    pub aof: Option<String>,
 }
 
 impl Options {
@@ -72,6 +78,7 @@ impl Options {
             "--to-position" => &mut self.to_position,
             "--into" => &mut self.into,
             "--into-archive" => &mut self.into_archive,
+            "--aof" => &mut self.aof,
             _ => &mut self.rdb,
         }
     }
@@ -100,7 +107,7 @@ impl Options {
 pub const RESTORE: [&str; 6] =
     ["--from", "--archive", "--to", "--to-position", "--into", "--into-archive"];
 pub const EXPORT: [&str; 5] = ["--from", "--archive", "--to", "--to-position", "--rdb"];
-pub const IMPORT: [&str; 3] = ["--rdb", "--into", "--into-archive"];
+pub const IMPORT: [&str; 5] = ["--rdb", "--aof", "--from", "--into", "--into-archive"];
 
 /// Those whose values may be URLs with passwords.
 const LOCATIONS: [&str; 4] = ["--from", "--archive", "--into", "--into-archive"];
@@ -120,9 +127,9 @@ pub fn export(options: &Options, arguments: &[String]) -> ExitCode {
     ended(|| run_export(options, arguments))
 }
 
-/// Makes a new log of an RDB file; the process's exit code.
+/// Makes a new log of what another server wrote or holds; the process's exit code.
 pub fn import(options: &Options, arguments: &[String]) -> ExitCode {
-    ended(|| run_import(options, arguments))
+    ended(|| import::run(options, arguments))
 }
 
 fn ended(run: impl FnOnce() -> Result<(), Box<dyn Error>>) -> ExitCode {
@@ -295,20 +302,6 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-fn run_import(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
-    let into = Place::to_make(options, arguments)?;
-    configuration::set_up_log(&into.settings)?;
-    let (_, waker) = Sleep::new();
-    let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
-    let mut claimed = making.claim()?.ok_or(BUSY)?;
-    let made = make_of_file(&mut making, &path, &into, waker, &mut claimed);
-    claimed.release();
-    let snapshot = made?;
-    tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
-    Ok(())
-}
-
 /// The same data, in a shard that follows nobody.
 fn without_master(mut engine: Engine) -> Engine {
     if let Some(master) = engine.keyspace.master() {
@@ -319,23 +312,10 @@ fn without_master(mut engine: Engine) -> Engine {
     engine
 }
 
-fn make_of_file(
-    making: &mut Worker,
-    path: &Path,
-    into: &Place,
-    waker: Waker,
-    claimed: &mut Claimed,
-) -> Result<Snapshot, Box<dyn Error>> {
-    making.must_be_empty()?;
-    let engine = file::read(making, path, claimed)?;
-    let origin = Origin { parent: None, source: path.display().to_string() };
-    // The log's clock begins before any server's, so that none goes back.
-    making.found(engine, UnixMillis(0), &origin, into.new_log(waker)?, claimed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::UnixMillis;
 
     #[test]
     fn options_come_before_a_server_s_arguments() {

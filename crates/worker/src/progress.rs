@@ -6,6 +6,8 @@ use std::fmt;
 /// What a worker is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
+    /// Takes what another server wrote, in bytes.
+    Importing,
     /// Loads the newest snapshot, in bytes.
     Restoring,
     /// Applies the log behind it, in bytes.
@@ -28,6 +30,7 @@ pub enum Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Importing => "importing",
             Self::Restoring => "restoring",
             Self::Replaying => "replaying",
             Self::Writing => "writing",
@@ -45,7 +48,7 @@ impl Phase {
     /// What is counted in it.
     fn unit(self) -> &'static str {
         match self {
-            Self::Restoring | Self::Replaying | Self::Rehearsing => "bytes",
+            Self::Importing | Self::Restoring | Self::Replaying | Self::Rehearsing => "bytes",
             Self::Checking | Self::Archiving => "records",
             Self::Writing | Self::Digesting => "keys",
             Self::Publishing | Self::Waiting => "",

@@ -18,6 +18,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("shard", &["base", "engine", "txlog", "archive"]),
     ("statistics", &["base", "engine", "catalog"]),
     ("peers", &["base", "resp", "txlog", "shard"]),
+    ("intake", &["base", "resp", "engine", "lua", "catalog"]),
     ("worker", &["base", "engine", "txlog", "archive", "shard"]),
     (
         "node",
@@ -69,6 +70,8 @@ const FLOORS: &[(&str, &[&str])] = &[
             "catalog",
             "shard",
             "node",
+            "peers",
+            "intake",
             "worker",
             "world",
             "services",

@@ -1,26 +1,18 @@
-//! RDB files: written whole from an engine, and read into one.
+//! RDB files, written whole from an engine.
 
 use base::UnixMillis;
 use base::disk::{Disk, create_directory_durably};
 use engine::execute::Engine;
-use engine::keyspace::Keyspace;
-use engine::load::Loader;
 use engine::rdb::Crc64;
 use engine::save::checksum;
-use shard::loading::Failure;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use worker::{Claimed, Phase, Worker};
 use world::disk::RealDisk;
 
 /// Keys, and bytes of small values, between two writes.
 const STEP_KEYS: u64 = 1024;
 const STEP_BYTES: usize = 256 << 10;
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Keys that are loaded between two looks at the clock.
-const LOAD_KEYS: u64 = 4096;
 
 /// What was written.
 pub struct Written {
@@ -76,40 +68,4 @@ pub fn write(mut engine: Engine, now: UnixMillis, path: &Path) -> io::Result<Wri
     RealDisk.rename(&unfinished, path)?;
     RealDisk.sync_directory(folder)?;
     Ok(Written { keys, bytes: at + 8 })
-}
-
-/// A file from its beginning to its end.
-struct Stream {
-    file: Arc<dyn base::disk::DiskFile>,
-    at: u64,
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(self.at, into)?;
-        self.at += count as u64;
-        Ok(count)
-    }
-}
-
-/// Reads a file of Redis's.
-///
-/// # Errors
-/// The disk's; the file is damaged, or holds what this release does not know.
-pub fn read(worker: &mut Worker, path: &Path, claimed: &mut Claimed) -> Result<Engine, Failure> {
-    let named = |error: io::Error| format!("{}: {error}", path.display());
-    let file = RealDisk.open_read(path).map_err(named)?;
-    let total = file.length().map_err(named)?;
-    let keyspace = Keyspace::new(worker.settings.clone(), worker.seeds.hash);
-    let mut engine = Engine::new(keyspace, worker.seeds.chance);
-    let now = worker.clock.unix_millis();
-    let mut loader = Loader::new(Stream { file, at: 0 }, now);
-    loop {
-        let is_done = loader.load(&mut engine.keyspace, LOAD_KEYS);
-        let is_done = is_done.map_err(|error| format!("{}: {error}", path.display()))?;
-        worker.note(claimed, Phase::Restoring, loader.offset(), total)?;
-        if is_done {
-            return Ok(engine);
-        }
-    }
 }

@@ -1,0 +1,132 @@
+//! `kiln import`: a new log of what another server wrote, or holds now.
+
+use super::{BUSY, Options, Place, master};
+use crate::sleep::Sleep;
+use crate::{configuration, work};
+use archive::Snapshot;
+use base::UnixMillis;
+use base::driver::Waker;
+use engine::execute::Engine;
+use engine::keyspace::Keyspace;
+use intake::aof;
+use intake::executor::Executor;
+use intake::reading::Reading;
+use intake::target::Target;
+use shard::loading::Failure;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use txlog::Origin;
+use worker::{Claimed, Phase, Worker};
+use world::disk::RealDisk;
+
+/// What is imported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Source {
+    Rdb(PathBuf),
+    Aof(PathBuf),
+    Master(master::Address),
+}
+
+impl Source {
+    fn of(options: &Options) -> Result<Self, String> {
+        match (&options.rdb, &options.aof, &options.from) {
+            (Some(path), None, None) => Ok(Self::Rdb(path.into())),
+            (None, Some(path), None) => Ok(Self::Aof(path.into())),
+            (None, None, Some(url)) => master::Address::parse(url).map(Self::Master),
+            (None, None, None) => {
+                Err("--rdb, --aof or --from must name what is imported".to_owned())
+            }
+            _ => Err("--rdb, --aof and --from name several things to import".to_owned()),
+        }
+    }
+
+    /// As the new log's first record names it.
+    fn name(&self) -> String {
+        match self {
+            Self::Rdb(path) | Self::Aof(path) => path.display().to_string(),
+            Self::Master(address) => address.to_string(),
+        }
+    }
+}
+
+/// Loads what the options name, with the claim of the place where it is going.
+pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let source = Source::of(options)?;
+    let into = Place::to_make(options, arguments)?;
+    configuration::set_up_log(&into.settings)?;
+    let (_, waker) = Sleep::new();
+    let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
+    let mut claimed = making.claim()?.ok_or(BUSY)?;
+    let made = make(&mut making, &source, &into, waker, &mut claimed);
+    claimed.release();
+    let snapshot = made?;
+    tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
+    Ok(())
+}
+
+fn make(
+    making: &mut Worker,
+    source: &Source,
+    into: &Place,
+    waker: Waker,
+    claimed: &mut Claimed,
+) -> Result<Snapshot, Box<dyn Error>> {
+    making.must_be_empty()?;
+    let engine = match source {
+        Source::Rdb(path) => {
+            let part = aof::open(&RealDisk, path.clone())?;
+            read(making, Reading::of_rdb(part), claimed)?
+        }
+        Source::Aof(path) => read(making, Reading::of_aof(aof::parts(&RealDisk, path)?), claimed)?,
+        Source::Master(address) => master::copy(making, address, &into.settings, claimed)?,
+    };
+    let origin = Origin { parent: None, source: source.name() };
+    // The log's clock begins before any server's, so that none goes back.
+    making.found(engine, UnixMillis(0), &origin, into.new_log(waker)?, claimed)
+}
+
+/// An engine without keys, to be filled.
+pub fn target(worker: &Worker) -> Target {
+    let keyspace = Keyspace::new(worker.settings.clone(), worker.seeds.hash);
+    Target::new(Engine::new(keyspace, worker.seeds.chance), worker.clock.unix_millis())
+}
+
+/// Reads files of Redis's.
+fn read(
+    worker: &mut Worker,
+    mut reading: Reading,
+    claimed: &mut Claimed,
+) -> Result<Engine, Failure> {
+    let mut executor = Executor::new(target(worker), Arc::clone(&worker.clock));
+    while !reading.advance(&mut executor)? {
+        worker.note(claimed, Phase::Importing, reading.done(), reading.total())?;
+    }
+    if let Some(warning) = &reading.warning {
+        tracing::warn!("{warning}: that part was dropped, as Redis does");
+    }
+    Ok(executor.target.engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_source_is_named() {
+        let some = |text: &str| Some(text.to_owned());
+        let none = Options::default();
+        let rdb = Options { rdb: some("a"), ..none.clone() };
+        assert_eq!(Source::of(&rdb), Ok(Source::Rdb("a".into())));
+        let aof = Options { aof: some("a"), ..none.clone() };
+        assert_eq!(Source::of(&aof), Ok(Source::Aof("a".into())));
+        let from = Options { from: some("redis://u:secret@host:7/"), ..none.clone() };
+        let named = Source::of(&from).expect("it is a server").name();
+        assert_eq!(named, "redis://host:7");
+        for bad in
+            [none, Options { rdb: some("b"), ..aof.clone() }, Options { aof: aof.aof, ..from }]
+        {
+            Source::of(&bad).expect_err("none, or two");
+        }
+    }
+}
