@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use structures::entry::Payload;
 use structures::listpack::Item;
-use structures::{Intset, Listpack};
+use structures::{Intset, KeyHasher, Listpack};
 
 /// Bytes of a string that are read at once.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -26,6 +26,13 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes that a string's length is believed in a stream that nobody has checked: memory beyond it
 /// is taken as bytes arrive.
 const BELIEVED_BYTES: usize = 1 << 20;
+
+/// Names for which there is room at once while they are compared.
+const NAMES_USUAL: usize = 16;
+
+/// Finds names that may be equal. Anybody can compute it: whoever makes names of one hash makes
+/// them be compared with each other, and no more.
+const NAME_HASHER: KeyHasher = KeyHasher::fixed(0);
 
 /// A value, as far as the first slice has read it.
 pub(crate) enum Begun<'a> {
@@ -278,20 +285,63 @@ impl<R: Read> Source<R> {
     fn pairs(&mut self) -> Result<Listpack, RdbError> {
         let bytes = self.owned()?;
         let pack = self.listpack(bytes)?;
-        let mut names = BTreeSet::new();
+        // Most names have hashes of their own, which cost less than to compare names.
+        let mut hashes = Vec::with_capacity(NAMES_USUAL);
         let mut items = pack.iter();
         while let Some(name) = items.next() {
             if items.next().is_none() {
                 return Err(self.damaged("a listpack of pairs with an odd element"));
             }
-            if !names.insert(name.to_vec()) {
-                return Err(self.damaged("a name that stands in its listpack twice"));
-            }
+            hashes.push(NAME_HASHER.hash(name.bytes(&mut itoa::Buffer::new())));
+        }
+        hashes.sort_unstable();
+        if hashes.windows(2).any(|two| two[0] == two[1]) && !are_distinct(&pack) {
+            return Err(self.damaged("a name that stands in its listpack twice"));
         }
         Ok(pack)
     }
 
     pub(super) fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
         Listpack::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
+    }
+}
+
+/// Whether no name stands in a listpack of pairs twice.
+fn are_distinct(pairs: &Listpack) -> bool {
+    let mut names = BTreeSet::new();
+    pairs.iter().step_by(2).all(|name| names.insert(name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdb::length::put_length;
+    use std::io::Empty;
+
+    /// What is read of a listpack with these names, each with an empty value.
+    fn pairs(names: &[&[u8]]) -> Result<Listpack, String> {
+        let mut pack = Listpack::new();
+        names.iter().for_each(|name| {
+            pack.push_back(name);
+            pack.push_back(b"");
+        });
+        let mut bytes = Vec::new();
+        put_length(&mut bytes, pack.bytes().len() as u64);
+        bytes.extend_from_slice(pack.bytes());
+        Source::<Empty>::of_bytes(&bytes).pairs().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_name_stands_in_a_listpack_once() {
+        let many: Vec<Vec<u8>> = (0..200).map(|n| format!("{n}").into_bytes()).collect();
+        let mut many: Vec<&[u8]> = many.iter().map(|name| &name[..]).collect();
+        assert_eq!(pairs(&many).map(|pack| pack.len()), Ok(400));
+        for twice in [&b"0"[..], b"57", b"199"] {
+            many.push(twice);
+            let why = pairs(&many).expect_err("it stands there twice");
+            assert!(why.contains("a name that stands in its listpack twice"), "{why}");
+            many.pop();
+        }
+        assert!(pairs(&[b"", b"a", b""]).is_err() && pairs(&[b"", b"a", b"aa"]).is_ok());
     }
 }
