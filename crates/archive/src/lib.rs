@@ -13,6 +13,7 @@
 //! | `store` | which snapshots there are, and which stay |
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
+//! | `encrypted` | what is encrypted on its way to an archive, and decrypted on its way back |
 //! | `directory` | the archive that is a directory |
 //! | `conformance` | what every archive must keep, as tests (a feature) |
 //!
@@ -25,6 +26,7 @@ mod archive;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod directory;
+mod encrypted;
 mod limits;
 mod manifest;
 mod reader;

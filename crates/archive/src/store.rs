@@ -2,11 +2,13 @@
 
 use crate::archive::{Archive, Claim, Entry, PREFIX, StoredPart, Unfinished};
 use crate::directory::DirectoryArchive;
+use crate::encrypted::EncryptedArchive;
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
 use base::{Disk, Position, Sequence};
+use encryption::Keys;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -15,7 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The snapshots of one shard, in an archive.
 #[derive(Clone)]
 pub struct SnapshotStore {
+    /// The archive, behind what encrypts and decrypts.
     archive: Arc<dyn Archive>,
+    /// The same as it keeps bytes.
+    stored: Arc<dyn Archive>,
+    keys: Keys,
     limits: Limits,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
@@ -75,7 +81,21 @@ impl SnapshotStore {
 
     /// The store in this archive.
     pub fn over(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, limits: Limits::default(), refused: Arc::default() }
+        let (keys, limits, refused) = (Keys::none(), Limits::default(), Arc::default());
+        let encrypted = EncryptedArchive::over(Arc::clone(&archive), keys.clone());
+        Self { archive: Arc::new(encrypted), stored: archive, keys, limits, refused }
+    }
+
+    /// The same store, read and written with these keys. Whoever loads the shard reads its log with
+    /// them too.
+    pub fn with_keys(self, keys: Keys) -> Self {
+        let archive = EncryptedArchive::over(Arc::clone(&self.stored), keys.clone());
+        Self { archive: Arc::new(archive), keys, ..self }
+    }
+
+    /// The keys of the shard.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// The same store, in which what is written and pruned from here on has these limits.

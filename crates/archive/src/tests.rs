@@ -1,6 +1,6 @@
 //! The store over an archive that is no directory.
 
-mod memory;
+pub mod memory;
 
 use crate::{
     Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore, Unfinished,
@@ -11,14 +11,14 @@ use memory::{Kept, MemoryArchive};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
-fn point(sequence: u64) -> SnapshotPoint {
+pub fn point(sequence: u64) -> SnapshotPoint {
     let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
     SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began }
 }
 
 /// In parts of 400 bytes.
-fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
+pub fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
     let point = point(sequence);
     let mut writer = store.begin(point.position)?;
     // Several at a time, and the last one finished first.
@@ -39,7 +39,7 @@ fn store() -> (MemoryArchive, SnapshotStore) {
     (archive.clone(), SnapshotStore::over(Arc::new(archive)))
 }
 
-fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
+pub fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
     let candidates = store.list().unwrap().into_iter();
     let whole = candidates.map(|candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot,
@@ -238,7 +238,7 @@ fn one_has_the_claim_until_it_gives_it_up_or_dies() {
 }
 
 #[derive(Default)]
-struct MemoryBench(MemoryArchive);
+pub struct MemoryBench(MemoryArchive);
 
 impl conformance::Bench for MemoryBench {
     fn reset(&mut self) {
