@@ -16,7 +16,7 @@ mod open;
 mod parts;
 
 use crate::leadership::Found;
-use crate::recovery::Replayer;
+use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
@@ -31,6 +31,7 @@ pub use open::{FileLogOpener, KnownLog, OpenLog};
 pub use parts::{PartSource, Parts, PartsError};
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use txlog::reader::Goal;
@@ -88,6 +89,8 @@ pub struct Loading {
     /// What the records say of who leads.
     heartbeats: Heartbeats,
     stage: Stage,
+    /// Why a snapshot could not be read that may be whole: where it was needed, this is the reason.
+    unread: Option<String>,
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     slice: SliceLimits,
@@ -168,6 +171,7 @@ impl Loading {
             nobody: Interest::default(),
             heartbeats: Heartbeats::default(),
             stage: Stage::Choose,
+            unread: None,
             restarts: 0,
             slice: SliceLimits::default(),
             goal: Goal::Tail,
@@ -251,6 +255,9 @@ impl Loading {
             Some(Candidate::Damaged { name, why, may_be_whole }) => {
                 let how = if may_be_whole { "cannot be read" } else { "is damaged" };
                 tracing::error!("snapshot {name} {how} and is not used: {why}");
+                if may_be_whole {
+                    self.unread.get_or_insert(format!("snapshot {name} cannot be read: {why}"));
+                }
                 Ok(Stage::Choose)
             }
             Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
@@ -321,6 +328,8 @@ impl Loading {
             // It stays, and the one before it is taken: the log has what is between them.
             Err(PartsError::Unread(why)) => {
                 tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                let unread = format!("snapshot {} cannot be read: {why}", snapshot.name);
+                self.unread.get_or_insert(unread);
                 self.forget_loaded();
                 return Ok(Stage::Choose);
             }
@@ -344,6 +353,7 @@ impl Loading {
     }
 
     fn begin_log(&mut self, mut replayer: Replayer) -> Stage {
+        replayer.use_keys(self.store.keys().clone());
         if self.counts_void_records {
             replayer.count_void_records();
         }
@@ -391,7 +401,11 @@ impl Loading {
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
             let consumed =
-                replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
+                replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody);
+            let consumed = consumed.map_err(|error| match error {
+                RecoveryError::Unfounded(_) => with(&error, self.unread.as_deref()).into(),
+                error => Failure::from(error),
+            })?;
             self.heartbeats.note(&consumed);
         }
         self.used_bytes = replayer.at().0;
@@ -439,6 +453,7 @@ impl Loading {
                              record {first}: the data between them is gone"
                         )
                     };
+                    let what = with(&what, self.unread.as_deref());
                     found = Some(Reached::Gap(what.into()));
                 }
                 LogEvent::Lost => {
@@ -541,6 +556,11 @@ fn is_behind(goal: &Goal, snapshot: &Snapshot) -> bool {
         Goal::Through(last) => snapshot.point.position.sequence > *last,
         Goal::Clock(latest) => snapshot.point.clock > *latest,
     }
+}
+
+/// What is wrong, and what it comes of if that is known.
+fn with(what: &dyn fmt::Display, unread: Option<&str>) -> String {
+    unread.map_or_else(|| what.to_string(), |unread| format!("{what} ({unread})"))
 }
 
 /// How a reading came to an end.
