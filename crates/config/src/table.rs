@@ -35,6 +35,7 @@ const FOR_TESTS: &str = "a switch for Redis's own tests";
 const TRANSACTION_LOG: &str = "where the log lies: file:PATH or a service's URL";
 const LEASE: &str = "milliseconds of silence after which another server may lead";
 const SNAPSHOT_STORE: &str = "where snapshots lie: what all servers reach";
+const KEY_FILE: &str = "file of the keys that encrypt log and snapshots; \"\": plain";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
@@ -122,6 +123,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("clock-ahead-max", "2592000", 0, INT_MAX).own(CLOCK_AHEAD_MAX),
     choice("shard-clock", "log", &["log", "wall"]).own(SHARD_CLOCK),
     location("snapshot-store", "snapshots", &["s3://", "gs://", "az://", "file-object:"]).immutable().own(SNAPSHOT_STORE),
+    text("encryption-key-file", "").or_unset().own(KEY_FILE),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

@@ -81,6 +81,7 @@ restored and compared before it is published. With 'list' it prints the snapshot
   --max-age SECONDS    let none become older, if anything was written since (3600)
   path/to/redis.conf   as 'kiln server' takes it, and likewise what follows; what matters here is
   --directive value …  where log and snapshots are ('dir', 'transaction-log', 'snapshot-store'),
+                       their keys ('encryption-key-file'),
                        'databases', 'maxmemory-policy', 'loglevel', 'logfile'
 
 examples:
@@ -161,6 +162,8 @@ came to, not what was asked. Servers may be running on the log; nothing is chang
                             nothing else
   URL                       a log that a service keeps, as 'transaction-log' names it:
                             jetstream://…, etcd://…, s3://…, file-object:…
+  --encryption-key-file PATH
+                            the keys of a log that is encrypted, as the server takes them
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.
@@ -180,6 +183,7 @@ nothing is missed, and nothing comes twice.
   --from NUMBER     behind the record of this number, unchecked
   --json            an object a line, with all bytes; otherwise long texts are cut short
   --until-end       ends where the log ends, instead of following it
+  --encryption-key-file PATH        as 'kiln log inspect' takes it
 
 A line without its end, after the tool was killed, is to be dropped. The lines are described in
 docs/operations/change-stream.md, positions in docs/formats/position.md.
@@ -198,6 +202,7 @@ and to the name.
   --key-base64 K    the key in base64, as '--json' shows one that is no text
   --database N      in this database; otherwise in any
   --json            an object a line, with all bytes; otherwise long texts are cut short
+  --encryption-key-file PATH        as 'kiln log inspect' takes it
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.

@@ -5,7 +5,7 @@ mod file;
 
 use crate::sleep::Sleep;
 use crate::work;
-use crate::{configuration, logs, snapshots, time};
+use crate::{configuration, keys, logs, snapshots, time};
 use archive::{Snapshot, SnapshotStore};
 use base::driver::Waker;
 use base::{DatabaseId, Sequence, UnixMillis};
@@ -156,11 +156,13 @@ impl Place {
     }
 
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        snapshots::open(&self.settings.snapshot_store, entropy())
+        let store = snapshots::open(&self.settings.snapshot_store, entropy())?;
+        Ok(store.with_keys(keys::of(&self.settings)?))
     }
 
     fn store_to_read(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        snapshots::open_to_read(&self.settings.snapshot_store)
+        let store = snapshots::open_to_read(&self.settings.snapshot_store)?;
+        Ok(store.with_keys(keys::of(&self.settings)?))
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod list;
 
+use crate::keys::{self, Holder};
 use crate::sleep::Sleep;
 use crate::work;
 use crate::{configuration, logs, snapshots};
 use archive::{Candidate, SnapshotStore};
 use base::Clock;
 use base::driver::Waker;
+use base::machine::KeyHolder;
 use config::Config;
 use config::settings::{NodeSettings, node_settings};
 use shard::loading::{KnownLog, OpenLog};
@@ -63,7 +65,8 @@ pub fn list(arguments: &[String]) -> ExitCode {
 
 fn list_of(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let settings = node_settings(&configuration::read(arguments)?);
-    list::show(&snapshots::open_to_read(&settings.snapshot_store)?, &RealClock)
+    let store = snapshots::open_to_read(&settings.snapshot_store)?;
+    list::show(&store.with_keys(keys::of(&settings)?), &RealClock)
 }
 
 /// What the configuration names.
@@ -76,7 +79,8 @@ struct Opened {
 fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
-    let store = snapshots::open(&settings.snapshot_store, entropy())?;
+    let keys = keys::of(&settings)?;
+    let store = snapshots::open(&settings.snapshot_store, entropy())?.with_keys(keys);
     Ok(Opened { config, settings, store })
 }
 
@@ -154,6 +158,16 @@ impl Keeper<'_> {
         kept
     }
 
+    /// Reads the file of keys anew: the servers may have been given others. Those that are in force
+    /// stay if it cannot be read.
+    fn read_keys(&self) {
+        let holder = Holder(self.store.keys().clone());
+        let file = self.settings.encryption_key_file.as_deref();
+        if let Some(Err(why)) = file.map(|file| holder.read(file)) {
+            tracing::warn!("the keys cannot be read anew: {why}");
+        }
+    }
+
     fn keep_on(&mut self, claimed: &mut Claimed) -> Never {
         let place = &self.settings.transaction_log;
         let mut log = logs::open_to_follow(place, &KnownLog::default(), self.waker.clone())?;
@@ -163,6 +177,7 @@ impl Keeper<'_> {
             let fresh = freshness(self.store, &mut log, self.sleep, looked_at)?;
             if let Some(why) = self.rates.due(fresh, self.options.age_max) {
                 tracing::info!("a snapshot is due: {why}");
+                self.read_keys();
                 match self.worker.take(claimed)? {
                     Outcome::Taken(taken) => {
                         self.rates.measure(&taken);

@@ -25,7 +25,6 @@ const FLOORS: &[(&str, &[&str])] = &[
         &[
             "base",
             "resp",
-            "encryption",
             "engine",
             "lua",
             "txlog",
