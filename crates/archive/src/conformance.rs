@@ -4,6 +4,8 @@
 //! its silence. The suite lets time pass where it must, and asks for what both promise.
 
 use crate::archive::{Archive, CLAIM_BYTES_MAX, Content, Draft, StoredPart, Unfinished};
+use crate::encrypted::EncryptedArchive;
+use encryption::Keys;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -22,6 +24,34 @@ pub trait Bench {
     /// Does some things at once, or one after the other where there are no threads.
     fn at_once(&self, works: Vec<Box<dyn FnOnce() + Send + '_>>) {
         works.into_iter().for_each(|work| work());
+    }
+}
+
+/// An archive under test, with keys: what it is given is encrypted, and nothing else may change.
+pub struct Encrypted<'a> {
+    pub bench: &'a mut dyn Bench,
+    pub keys: Keys,
+}
+
+impl Bench for Encrypted<'_> {
+    fn reset(&mut self) {
+        self.bench.reset();
+    }
+
+    fn open(&mut self) -> Arc<dyn Archive> {
+        Arc::new(EncryptedArchive::over(self.bench.open(), self.keys.clone()))
+    }
+
+    fn pass_silence(&mut self) {
+        self.bench.pass_silence();
+    }
+
+    fn large_bytes(&self) -> usize {
+        self.bench.large_bytes()
+    }
+
+    fn at_once(&self, works: Vec<Box<dyn FnOnce() + Send + '_>>) {
+        self.bench.at_once(works);
     }
 }
 

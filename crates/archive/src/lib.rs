@@ -19,6 +19,7 @@
 //! | `pruning` | what is removed of both |
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
+//! | `encrypted` | what is encrypted on its way to an archive, and decrypted on its way back |
 //! | `directory` | the archive that is a directory |
 //! | `conformance` | what every archive must keep, as tests (a feature) |
 //!
@@ -32,6 +33,7 @@ mod branch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod directory;
+mod encrypted;
 mod limits;
 mod log_store;
 mod manifest;

@@ -3,12 +3,14 @@
 use crate::archive::{Archive, Claim, Content, Entry, Published, StoredPart, Unfinished};
 use crate::branch::Parent;
 use crate::directory::DirectoryArchive;
+use crate::encrypted::EncryptedArchive;
 use crate::limits::Limits;
 use crate::log_store::LogStore;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
 use base::{Disk, Incarnation, Position, Sequence};
+use encryption::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -17,7 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The snapshots of one shard, in an archive.
 #[derive(Clone)]
 pub struct SnapshotStore {
+    /// The archive, behind what encrypts and decrypts.
     pub(crate) archive: Arc<dyn Archive>,
+    /// The same as it keeps bytes.
+    stored: Arc<dyn Archive>,
+    keys: Keys,
     limits: Limits,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
@@ -99,8 +105,12 @@ impl SnapshotStore {
 
     /// The store in this archive.
     pub fn over(archive: Arc<dyn Archive>) -> Self {
+        let keys = Keys::none();
+        let encrypted = EncryptedArchive::over(Arc::clone(&archive), keys.clone());
         Self {
-            archive,
+            archive: Arc::new(encrypted),
+            stored: archive,
+            keys,
             limits: Limits::default(),
             refused: Arc::default(),
             manifests: Arc::default(),
@@ -123,7 +133,8 @@ impl SnapshotStore {
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
         };
         let archive = open(&parent.store, access)?;
-        Ok(Self { parents: self.parents.clone(), ..Self::over(archive) })
+        let store = Self::over(archive).with_keys(self.keys.clone());
+        Ok(Self { parents: self.parents.clone(), ..store })
     }
 
     /// The parent's snapshot, and the store in which it is.
@@ -170,6 +181,18 @@ impl SnapshotStore {
         Ok(Snapshot { name, point, manifest: Box::new(manifest) })
     }
 
+    /// The same store, read and written with these keys. Whoever loads the shard reads its log with
+    /// them too.
+    pub fn with_keys(self, keys: Keys) -> Self {
+        let archive = EncryptedArchive::over(Arc::clone(&self.stored), keys.clone());
+        Self { archive: Arc::new(archive), keys, ..self }
+    }
+
+    /// The keys of the shard.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
     /// The same store, in which what is written and pruned from here on has these limits.
     pub fn with_limits(self, limits: Limits) -> Self {
         assert!(limits.retained > 0 && limits.parts_max > 0, "the newest snapshot always stays");
@@ -197,9 +220,9 @@ impl SnapshotStore {
         self.archive.claimed()
     }
 
-    /// The archive.
+    /// The archive, as it keeps bytes.
     pub fn archive(&self) -> Arc<dyn Archive> {
-        Arc::clone(&self.archive)
+        Arc::clone(&self.stored)
     }
 
     /// The log in the same archive.

@@ -1,6 +1,6 @@
 //! The store over an archive that is no directory.
 
-mod memory;
+pub mod memory;
 
 use crate::{
     Archive, BranchPoint, Candidate, ChainPoint, Extent, Facts, Limits, Parent, Pruned, Snapshot,
@@ -11,16 +11,16 @@ use memory::{Kept, MemoryArchive};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
-const LOG: Incarnation = Incarnation(1);
+pub const LOG: Incarnation = Incarnation(1);
 
-fn point(log: Incarnation, sequence: u64) -> SnapshotPoint {
+pub fn point(log: Incarnation, sequence: u64) -> SnapshotPoint {
     let position = Position { incarnation: log, sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
     SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began }
 }
 
 /// In parts of 400 bytes.
-fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
+pub fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
     write_of(LOG, store, sequence, bytes)
 }
 
@@ -52,7 +52,7 @@ fn store() -> (MemoryArchive, SnapshotStore) {
     (archive.clone(), SnapshotStore::over(Arc::new(archive)))
 }
 
-fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
+pub fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
     let candidates = store.list().unwrap().into_iter();
     let whole = candidates.map(|candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot,
@@ -274,7 +274,7 @@ fn one_has_the_claim_until_it_gives_it_up_or_dies() {
 }
 
 #[derive(Default)]
-struct MemoryBench(MemoryArchive);
+pub struct MemoryBench(MemoryArchive);
 
 impl conformance::Bench for MemoryBench {
     fn reset(&mut self) {

@@ -1,6 +1,8 @@
 //! What the process is and what it uses of its machine, as INFO shows it.
 
 use crate::tls::TlsSettings;
+use std::fmt;
+use std::path::Path;
 
 /// What the process uses now. 0 where the machine does not tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,6 +53,18 @@ pub struct Listening {
     pub tls_port: u16,
 }
 
+/// Holds the master keys with which what is written is encrypted.
+pub trait KeyHolder: fmt::Debug + Send + Sync {
+    /// Reads them anew. What is written from now on is encrypted with the first of them.
+    ///
+    /// # Errors
+    /// A text that names the file and what is wrong. The keys in force then stay.
+    fn read(&self, file: &Path) -> Result<(), String>;
+
+    /// The name of the key that encrypts; `None` if nothing is encrypted.
+    fn current(&self) -> Option<String>;
+}
+
 /// Tells about the process and its machine.
 pub trait Machine: Send + Sync {
     /// May take some microseconds: for INFO and the periodic work, not for commands.
@@ -64,6 +78,10 @@ pub trait Machine: Send + Sync {
     /// A text that names the bad setting or file. The settings in force then stay.
     fn speak_tls(&self, _: &TlsSettings) -> Result<(), String> {
         Ok(())
+    }
+    /// Holds the keys of encryption at rest, where there may be some.
+    fn keys(&self) -> Option<&dyn KeyHolder> {
+        None
     }
     /// Listens there from now on, and nowhere else but on a Unix socket. Connections stay.
     ///

@@ -162,6 +162,9 @@ pub struct NodeSettings {
     pub shard_clock_is_wall: bool,
     pub snapshot_store: Location,
     pub retention: Retention,
+    /// Holds the master keys with which log and snapshots are encrypted; `None`: another source has
+    /// them, or nothing is encrypted.
+    pub encryption_key_file: Option<PathBuf>,
     /// A service keeps the log, so that other machines reach it, and nobody has said that they
     /// reach the snapshots as well.
     pub snapshots_are_private: bool,
@@ -265,6 +268,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         clock_ahead_max: config.number(const { row("clock-ahead-max") }),
         shard_clock_is_wall: config.word(const { row("shard-clock") }) == "wall",
+        encryption_key_file: path(const { row("encryption-key-file") }),
         snapshot_store: location(config, const { row("snapshot-store") }),
         retention: retention(config),
         snapshots_are_private: config.keeps_snapshots_private(),

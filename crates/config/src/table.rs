@@ -35,6 +35,7 @@ const FOR_TESTS: &str = "a switch for Redis's own tests";
 const TRANSACTION_LOG: &str = "where the log lies: file:PATH or a service's URL";
 const LEASE: &str = "milliseconds of silence after which another server may lead";
 const SNAPSHOT_STORE: &str = "where snapshots lie: what all servers reach";
+const KEY_FILE: &str = "file of the keys that encrypt log and snapshots; \"\": plain";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
 const SNAPSHOTS_RETAINED: &str = "whole snapshots that always stay, the newest ones";
 const RESTORE_WINDOW: &str =
@@ -129,6 +130,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("snapshots-retained", "2", 2, 1000).immutable().own(SNAPSHOTS_RETAINED),
     integer("restore-window", "0", 0, INT_MAX).immutable().own(RESTORE_WINDOW),
     integer("restore-window-spacing", "86400", 0, INT_MAX).immutable().own(WINDOW_SPACING),
+    text("encryption-key-file", "").or_unset().own(KEY_FILE),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

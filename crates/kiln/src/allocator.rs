@@ -1,6 +1,7 @@
 //! The program's allocator, and what it tells for INFO and MEMORY: jemalloc (feature `jemalloc`),
 //! or the system's, which tells nothing.
 
+use base::machine::KeyHolder;
 use std::sync::Arc;
 use world::machine::RealMachine;
 use world::net::Listeners;
@@ -20,9 +21,10 @@ pub fn start() {
 
 /// The machine as this binary knows it.
 #[cfg(feature = "jemalloc")]
-pub fn machine(tls: Arc<Tls>, listeners: Arc<Listeners>) -> RealMachine {
+pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners>) -> RealMachine {
     RealMachine {
         tls,
+        keys,
         listeners,
         allocator_name: allocator::NAME,
         allocator_usage: allocator::usage,
@@ -51,9 +53,10 @@ fn report() -> String {
 pub fn start() {}
 
 #[cfg(not(feature = "jemalloc"))]
-pub fn machine(tls: Arc<Tls>, listeners: Arc<Listeners>) -> RealMachine {
+pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners>) -> RealMachine {
     RealMachine {
         tls,
+        keys,
         listeners,
         allocator_name: "libc",
         allocator_usage: base::machine::AllocatorUsage::default,

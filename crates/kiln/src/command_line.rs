@@ -7,6 +7,7 @@ mod log;
 
 use crate::find::Find;
 use crate::help::{self, Topic};
+use crate::inspect::Inspect;
 use crate::tail::Tail;
 use crate::{restore, snapshot};
 use config::secrets::hide_credentials;
@@ -28,7 +29,7 @@ pub enum Request<'a> {
     /// Print the snapshots of that shard.
     ListSnapshots(&'a [String]),
     /// Print the log at this place.
-    Inspect(&'a str),
+    Inspect(Inspect<'a>),
     /// Print what the log at a place changes.
     Tail(Tail<'a>),
     /// Print what changed a key.
@@ -170,7 +171,10 @@ mod tests {
         assert_eq!(read(&line), Request::Snapshot(snapshot::Options::default(), &line[1..]));
         let line = words("snapshot list --dir x");
         assert_eq!(read(&line), Request::ListSnapshots(&line[2..]));
-        assert_eq!(read(&words("log inspect data/log")), Request::Inspect("data/log"));
+        assert_eq!(
+            read(&words("log inspect data/log")),
+            Request::Inspect(Inspect { log: "data/log", key_file: None })
+        );
     }
 
     #[test]

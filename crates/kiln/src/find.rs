@@ -5,6 +5,7 @@
 
 use crate::changes::{Change, Changes, Form};
 use crate::configuration;
+use crate::keys;
 use crate::logs::{self, LogToRead};
 use crate::output;
 use crate::sleep::Sleep;
@@ -12,6 +13,7 @@ use base::DatabaseId;
 use engine::effect::Effect;
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use txlog::reader::{Goal, Next, Reader};
 
@@ -21,6 +23,8 @@ pub struct Find<'a> {
     pub log: &'a str,
     /// Where what was trimmed of it is archived.
     pub archive: Option<&'a str>,
+    /// The file of the keys, if it is encrypted.
+    pub key_file: Option<&'a str>,
     pub key: Vec<u8>,
     /// `None`: in any.
     pub database: Option<DatabaseId>,
@@ -39,10 +43,12 @@ pub fn find(request: &Find<'_>) -> ExitCode {
 
 fn show(request: &Find<'_>, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
-    let LogToRead { mut log, start, .. } = logs::open_oldest(request.log, request.archive, waker)?;
+    let keys = keys::read(request.key_file.map(Path::new))?;
+    let LogToRead { mut log, start, .. } =
+        logs::open_oldest(request.log, request.archive, &keys, waker)?;
     let form = Form { is_json: request.is_json, tells_writer: true };
     let mut changes = Changes::default();
-    let mut reader = Reader::new(&mut *log, start, Goal::Tail);
+    let mut reader = Reader::new(&mut *log, start, Goal::Tail).with_keys(keys);
     loop {
         match reader.next(&mut *log)? {
             Next::Record(read) => changes.show(&read, |change| match request.touches(change) {

@@ -83,6 +83,7 @@ restored and compared before it is published. With 'list' it prints the snapshot
   --max-age SECONDS    let none become older, if anything was written since (3600)
   path/to/redis.conf   as 'kiln server' takes it, and likewise what follows; what matters here is
   --directive value …  where log and snapshots are ('dir', 'transaction-log', 'snapshot-store'),
+                       their keys ('encryption-key-file'),
                        'databases', 'maxmemory-policy', 'loglevel', 'logfile'
 
 examples:
@@ -195,6 +196,8 @@ came to, not what was asked. Servers may be running on the log; nothing is chang
                             nothing else
   URL                       a log that a service keeps, as 'transaction-log' names it:
                             jetstream://…, etcd://…, s3://…, file-object:…
+  --encryption-key-file PATH
+                            the keys of a log that is encrypted, as the server takes them
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.
@@ -216,6 +219,7 @@ nothing is missed, and nothing comes twice.
                     that has a 'restore-window'
   --json            an object a line, with all bytes; otherwise long texts are cut short
   --until-end       ends where the log ends, instead of following it
+  --encryption-key-file PATH        as 'kiln log inspect' takes it
 
 A line without its end, after the tool was killed, is to be dropped. The lines are described in
 docs/operations/change-stream.md, positions in docs/formats/position.md.
@@ -235,6 +239,7 @@ and to the name.
   --database N      in this database; otherwise in any
   --archive STORE   looks at what was trimmed of the log too, as 'kiln log tail' does
   --json            an object a line, with all bytes; otherwise long texts are cut short
+  --encryption-key-file PATH        as 'kiln log inspect' takes it
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.

@@ -11,32 +11,44 @@
 //! not count are shown as `void`; a unit split over records is decoded at its last part.
 
 use crate::configuration;
+use crate::keys;
 use crate::logs::{self, LogToRead};
 use crate::output;
 use crate::sleep::Sleep;
 use engine::effect::{EffectDecoder, Quoted};
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use txlog::reader::{Goal, Next, Read, Reader};
+use txlog::record::HEADER_BYTES;
 use txlog::{Consumed, Kind, Part};
 
+/// What is to be shown.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Inspect<'a> {
+    pub log: &'a str,
+    /// The file of the keys, if it is encrypted.
+    pub key_file: Option<&'a str>,
+}
+
 /// Shows the log on standard output; the process's exit code.
-pub fn inspect(log: &str) -> ExitCode {
+pub fn inspect(request: &Inspect<'_>) -> ExitCode {
     let mut output = io::BufWriter::new(io::stdout().lock());
-    let shown = show(log, &mut output);
+    let shown = show(request, &mut output);
     let flushed = output.flush();
     output::exit_code(shown.and(flushed.map_err(Into::into)), || {
-        format!("cannot inspect {}", configuration::hide_password(log))
+        format!("cannot inspect {}", configuration::hide_password(request.log))
     })
 }
 
 /// Writes the log's records, up to its end as it is found, or to its damage.
-fn show(log: &str, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
+fn show(request: &Inspect<'_>, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
-    let LogToRead { mut log, start, title } = logs::open_to_read(log, waker)?;
+    let LogToRead { mut log, start, title } = logs::open_to_read(request.log, waker)?;
     writeln!(output, "{title}")?;
-    let mut reader = Reader::new(&mut *log, start, Goal::Tail);
+    let keys = keys::read(request.key_file.map(Path::new))?;
+    let mut reader = Reader::new(&mut *log, start, Goal::Tail).with_keys(keys);
     loop {
         match reader.next(&mut *log)? {
             Next::Record(read) => show_record(&read, output)?,
@@ -59,7 +71,12 @@ fn show_record(read: &Read, output: &mut impl Write) -> io::Result<()> {
     let (at, kind, epoch, time) =
         (read.position.sequence, header.kind, header.epoch.0, header.clock.0);
     let bytes = read.bytes.len();
-    writeln!(output, "{at} {void}{kind}{part} epoch {epoch} {clock} {time} {bytes} bytes")?;
+    write!(output, "{at} {void}{kind}{part} epoch {epoch} {clock} {time} {bytes} bytes")?;
+    if header.is_encrypted {
+        let key = encryption::key_name_of_payload(&read.bytes[HEADER_BYTES..]);
+        write!(output, " encrypted by {}", key.as_deref().unwrap_or("?"))?;
+    }
+    writeln!(output)?;
     match &read.consumed {
         Consumed::Record(record) if header.kind == Kind::Data => {
             show_effects(&record.payload, output)
@@ -121,6 +138,6 @@ mod tests {
 
     #[test]
     fn a_directory_without_a_log_is_an_error() {
-        assert!(show("/nonexistent", &mut Vec::new()).is_err());
+        assert!(show(&Inspect { log: "/nonexistent", key_file: None }, &mut Vec::new()).is_err());
     }
 }

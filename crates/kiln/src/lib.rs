@@ -10,6 +10,7 @@ mod configuration;
 mod find;
 mod help;
 mod inspect;
+mod keys;
 mod log_lines;
 mod logs;
 mod output;
@@ -36,7 +37,7 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
     end_at_panics();
     match command_line::read(&arguments) {
         Request::Server(arguments) => serve::serve(arguments, broken),
-        Request::Inspect(log) => inspect::inspect(log),
+        Request::Inspect(request) => inspect::inspect(&request),
         Request::Snapshot(options, arguments) => snapshot::snapshot(options, arguments),
         Request::Restore(options, arguments) => restore::restore(&options, arguments),
         Request::Branch(options, arguments) => restore::branch(&options, arguments),

@@ -3,9 +3,11 @@
 use crate::Broken;
 use crate::sleep::Sleep;
 use crate::snapshots;
+use archive::LogStore;
 use base::driver::Waker;
 use base::{Incarnation, Position, Sequence};
 use config::settings::{Location, NodeSettings};
+use encryption::Keys;
 use shard::archived::{self, ArchivedLog};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
 use shard::snapshots::ArchiveLog;
@@ -88,13 +90,19 @@ pub fn open_to_follow(
 pub fn open_with_archive(
     log: &str,
     archive: Option<&str>,
+    keys: &Keys,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
     let opened = open_to_follow(&place(log)?, &KnownLog::default(), waker)?;
     match archive {
-        Some(archive) => Ok(ArchivedLog::over(opened, snapshots::open_named(archive)?.log())),
+        Some(archive) => Ok(ArchivedLog::over(opened, archived_at(archive, keys)?)),
         None => Ok(opened),
     }
+}
+
+/// What is archived of a log at this place.
+fn archived_at(archive: &str, keys: &Keys) -> Result<LogStore, Box<dyn Error>> {
+    Ok(snapshots::open_named(archive)?.with_keys(keys.clone()).log())
 }
 
 /// How a server archives the log at this place: as one that reads along, in a job.
@@ -264,12 +272,13 @@ pub struct LogToRead {
 pub fn open_oldest(
     name: &str,
     archive: Option<&str>,
+    keys: &Keys,
     waker: Waker,
 ) -> Result<LogToRead, Box<dyn Error>> {
     let Some(archive) = archive else { return open_to_read(name, waker) };
     let opened = open_to_follow(&place(name)?, &KnownLog::default(), waker)?;
     let incarnation = opened.incarnation;
-    let log = ArchivedLog::new(opened, snapshots::open_named(archive)?.log());
+    let log = ArchivedLog::new(opened, archived_at(archive, keys)?);
     let title = format!("log {:016x}", incarnation.0);
     Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title })
 }

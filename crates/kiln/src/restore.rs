@@ -10,7 +10,7 @@ mod position;
 
 use crate::sleep::Sleep;
 use crate::work;
-use crate::{configuration, logs, snapshots, time};
+use crate::{configuration, keys, logs, snapshots, time};
 use archive::{Snapshot, SnapshotStore};
 use base::driver::Waker;
 use base::{Clock, DatabaseId, Sequence, UnixMillis};
@@ -180,11 +180,13 @@ impl Place {
     }
 
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        snapshots::open(&self.settings, entropy())
+        let store = snapshots::open(&self.settings, entropy())?;
+        Ok(store.with_keys(keys::of(&self.settings)?))
     }
 
     fn store_to_read(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        snapshots::open_to_read(&self.settings.snapshot_store)
+        let store = snapshots::open_to_read(&self.settings.snapshot_store)?;
+        Ok(store.with_keys(keys::of(&self.settings)?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
+use crate::keys::{self, Holder};
 use crate::work::part_threads;
 use crate::{Broken, allocator, configuration, logs, snapshots};
 use archive::SnapshotStore;
@@ -67,18 +68,23 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     provide_descriptors(&settings);
     let tls = Arc::<Tls>::default();
     tls.adopt(&settings.tls).map_err(|why| format!("cannot speak TLS: {why}"))?;
+    let keys = keys::of(&settings)?;
+    if let Some(key) = keys.current() {
+        tracing::info!(key, "what is written is encrypted");
+    }
     let mut driver = NetDriver::bind(&configuration::net_options(&settings, &tls))?;
+    let holder = Arc::new(Holder(keys.clone()));
     let options = Options {
         config: config.clone(),
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
-        machine: Arc::new(allocator::machine(tls, driver.listeners())),
+        machine: Arc::new(allocator::machine(tls, holder, driver.listeners())),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),
     };
-    let store = snapshots::open(&settings, driver.entropy())?;
+    let store = snapshots::open(&settings, driver.entropy())?.with_keys(keys);
     let garbage = GarbageCollector::start()?;
     let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
     server.core.start_with_acl_file()?;

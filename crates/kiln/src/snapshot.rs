@@ -6,11 +6,13 @@
 
 mod list;
 
+use crate::keys;
 use crate::sleep::Sleep;
 use crate::work;
 use crate::{configuration, logs, snapshots};
 use archive::{CLAIM_SILENCE, Candidate, SnapshotStore};
 use base::driver::Waker;
+use base::machine::KeyHolder;
 use base::{Clock, MonotonicNanos};
 use config::settings::{Location, NodeSettings, node_settings};
 use shard::loading::{KnownLog, OpenLog};
@@ -62,7 +64,8 @@ pub fn list(arguments: &[String]) -> ExitCode {
 
 fn list_of(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let settings = node_settings(&configuration::read(arguments)?);
-    list::show(&snapshots::open_to_read(&settings.snapshot_store)?, &RealClock)
+    let store = snapshots::open_to_read(&settings.snapshot_store)?;
+    list::show(&store.with_keys(keys::of(&settings)?), &RealClock)
 }
 
 /// Waits until a server has begun the log: before that there is nothing to do, and no place for
@@ -194,6 +197,16 @@ impl Keeper<'_> {
         kept
     }
 
+    /// Reads the file of keys anew: the servers may have been given others. Those that are in force
+    /// stay if it cannot be read.
+    fn read_keys(&self) {
+        let holder = keys::Holder(self.store.keys().clone());
+        let file = self.settings.encryption_key_file.as_deref();
+        if let Some(Err(why)) = file.map(|file| holder.read(file)) {
+            tracing::warn!("the keys cannot be read anew: {why}");
+        }
+    }
+
     fn keep_on(&mut self, claimed: &mut Claimed) -> Never {
         let place = &self.settings.transaction_log;
         let mut log = logs::open_to_follow(place, &KnownLog::default(), self.waker.clone())?;
@@ -203,6 +216,7 @@ impl Keeper<'_> {
             let fresh = freshness(self.store, &mut log, self.sleep, looked_at)?;
             if let Some(why) = self.rates.due(fresh, self.options.age_max) {
                 tracing::info!("a snapshot is due: {why}");
+                self.read_keys();
                 match self.worker.take(claimed)? {
                     Outcome::Taken(taken) => {
                         self.rates.measure(&taken);

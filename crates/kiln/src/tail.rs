@@ -6,6 +6,7 @@
 
 use crate::changes::{Changes, Form};
 use crate::configuration;
+use crate::keys;
 use crate::logs;
 use crate::output;
 use crate::sleep::Sleep;
@@ -13,6 +14,7 @@ use base::{Incarnation, Position, Sequence};
 use shard::loading::OpenLog;
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::resume::Resume;
@@ -24,6 +26,8 @@ pub struct Tail<'a> {
     pub log: &'a str,
     /// Where what was trimmed of it is archived.
     pub archive: Option<&'a str>,
+    /// The file of the keys, if it is encrypted.
+    pub key_file: Option<&'a str>,
     pub from: Beginning,
     pub is_json: bool,
     /// Ends where the log ends, instead of following it.
@@ -76,12 +80,13 @@ fn follow(
     is_unread: impl Fn() -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
+    let keys = keys::read(request.key_file.map(Path::new))?;
     let OpenLog { handle: mut log, incarnation, .. } =
-        logs::open_with_archive(request.log, request.archive, waker)?;
+        logs::open_with_archive(request.log, request.archive, &keys, waker)?;
     let (start, mut changes) = begin(&mut *log, incarnation, request.from, &sleep)?;
     let goal = if request.until_end { Goal::Tail } else { Goal::NEVER };
     let form = Form { is_json: request.is_json, tells_writer: false };
-    let mut reader = Reader::new(&mut *log, start, goal);
+    let mut reader = Reader::new(&mut *log, start, goal).with_keys(keys);
     loop {
         match reader.next(&mut *log)? {
             Next::Record(read) => {
@@ -156,8 +161,14 @@ mod tests {
     fn a_directory_without_a_log_is_an_error_and_none_is_begun() {
         let path = std::env::temp_dir().join(format!("kiln-tail-{}", std::process::id()));
         let log = path.to_str().expect("text");
-        let request =
-            Tail { log, archive: None, from: Beginning::Oldest, is_json: false, until_end: true };
+        let request = Tail {
+            log,
+            archive: None,
+            key_file: None,
+            from: Beginning::Oldest,
+            is_json: false,
+            until_end: true,
+        };
         assert!(follow(&request, &mut Vec::new(), || false).is_err());
         assert!(!path.exists());
     }

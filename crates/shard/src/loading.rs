@@ -21,7 +21,7 @@ mod parts;
 mod progress;
 
 use crate::leadership::Found;
-use crate::recovery::Replayer;
+use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
 use ancestors::Ancestors;
@@ -41,6 +41,7 @@ use progress::Measured;
 pub use progress::{Leg, Progress};
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use txlog::LogEvent;
@@ -97,6 +98,8 @@ pub struct Loading {
     stage: Stage,
     /// Of a branch's first snapshot, which is beside it: what is loaded in its place.
     ancestors: Option<(Box<Ancestors>, Snapshot)>,
+    /// Why a snapshot could not be read that may be whole: where it was needed, this is the reason.
+    unread: Option<String>,
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     slice: SliceLimits,
@@ -177,6 +180,7 @@ impl Loading {
             heartbeats: Heartbeats::default(),
             stage: Stage::Choose,
             ancestors: None,
+            unread: None,
             restarts: 0,
             slice: SliceLimits::default(),
             goal: Goal::Tail,
@@ -317,6 +321,8 @@ impl Loading {
             // It stays, and the one before it is taken: the log has what is between them.
             PartsError::Unread(why) => {
                 tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                let unread = format!("snapshot {} cannot be read: {why}", snapshot.name);
+                self.unread.get_or_insert(unread);
                 return Ok(Stage::Choose);
             }
             PartsError::Damaged(why) => why,
@@ -338,6 +344,7 @@ impl Loading {
     }
 
     fn begin_log(&mut self, mut replayer: Replayer) -> Stage {
+        replayer.use_keys(self.store.keys().clone());
         if self.counts_void_records {
             replayer.count_void_records();
         }
@@ -386,7 +393,11 @@ impl Loading {
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
             let consumed =
-                replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
+                replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody);
+            let consumed = consumed.map_err(|error| match error {
+                RecoveryError::Unfounded(_) => with(&error, self.unread.as_deref()).into(),
+                error => Failure::from(error),
+            })?;
             self.heartbeats.note(&consumed);
         }
         self.measured.note_log(replayer.at(), until, self.replayed.bytes);
@@ -436,6 +447,7 @@ impl Loading {
                              record {first}: the data between them is gone"
                         )
                     };
+                    let what = with(&what, self.unread.as_deref());
                     found = Some(Reached::Gap(what.into()));
                 }
                 LogEvent::Lost => {
@@ -521,6 +533,11 @@ pub struct Loaded {
     pub shard: Shard,
     /// What was found of who leads, for [`Leadership::follow`](crate::Leadership::follow).
     pub found: Found,
+}
+
+/// What is wrong, and what it comes of if that is known.
+fn with(what: &dyn fmt::Display, unread: Option<&str>) -> String {
+    unread.map_or_else(|| what.to_string(), |unread| format!("{what} ({unread})"))
 }
 
 /// How a reading came to an end.

@@ -2,6 +2,7 @@
 
 use base::{Sequence, UnixMillis};
 use bytes::Bytes;
+use encryption::Keys;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::replay::ApplyError;
@@ -103,6 +104,16 @@ impl Replayer {
     pub fn continue_sum(&mut self, sum: u64) {
         self.follower.continue_sum(sum);
         self.standing.sum = Some(sum);
+    }
+
+    /// Reads encrypted records with these keys.
+    pub fn use_keys(&mut self, keys: Keys) {
+        self.follower.use_keys(keys);
+    }
+
+    /// The keys with which records are read.
+    pub fn keys(&self) -> &Keys {
+        self.follower.keys()
     }
 
     /// Where it stands behind the last unit that is whole.

@@ -23,6 +23,7 @@ use crate::checksum::{Checksum, LogSum};
 use crate::record::{self, ChainValue, Header, Kind, Part, READER_VERSION, Record, WriterId};
 use base::{Epoch, Incarnation, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
+use encryption::{KeyError, Keys, PAYLOAD_OVERHEAD_BYTES_MAX};
 use std::fmt;
 
 /// Where a chain stands: what a snapshot stores beside its position, so that a reader can go on.
@@ -121,8 +122,10 @@ pub enum FollowError {
     ReaderVersion { needed: u32 },
     /// The bytes are not a record that this build reads.
     Record(record::RecordError),
-    /// The payload is compressed or encrypted, which this build does not undo.
+    /// The payload is compressed, or not one that is ever encrypted: this build does not undo it.
     Unsupported,
+    /// The payload is encrypted, and cannot be decrypted.
+    Encrypted(KeyError),
     /// A split unit was continued, ended or interrupted against the rules by its own writer.
     SplitUnit,
     /// The record belongs to another history of the log than what was consumed before it.
@@ -139,7 +142,10 @@ impl fmt::Display for FollowError {
                 write!(f, "the record needs reader version {needed}, this is {READER_VERSION}")
             }
             Self::Record(error) => error.fmt(f),
-            Self::Unsupported => f.write_str("the payload is compressed or encrypted"),
+            Self::Unsupported => {
+                f.write_str("the payload is compressed, or encrypted against the rules")
+            }
+            Self::Encrypted(error) => error.fmt(f),
             Self::SplitUnit => f.write_str("a split unit is out of order"),
             Self::AnotherHistory => f.write_str(ANOTHER_HISTORY),
             Self::Checksum { stated, computed } => write!(
@@ -177,6 +183,8 @@ pub struct Follower {
     sum: Option<LogSum>,
     /// The records may be the rest of a unit that began before the first of them.
     is_amid: bool,
+    /// Decrypt payloads.
+    keys: Keys,
     /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -197,9 +205,20 @@ impl Follower {
             parts: Vec::new(),
             sum: (at == Sequence::ZERO).then(|| LogSum::start(chain)),
             is_amid: false,
+            keys: Keys::none(),
             counts_void_records: false,
             joins_histories: false,
         }
+    }
+
+    /// Reads encrypted payloads with these keys.
+    pub fn use_keys(&mut self, keys: Keys) {
+        self.keys = keys;
+    }
+
+    /// The keys with which payloads are read.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// Goes on with the checksum that the log had where this one starts.
@@ -263,13 +282,22 @@ impl Follower {
         if header.reader_version_min > READER_VERSION {
             return Err(FollowError::ReaderVersion { needed: header.reader_version_min });
         }
-        if header.is_compressed || header.is_encrypted {
+        if header.is_compressed || header.is_encrypted && header.kind != Kind::Data {
             return Err(FollowError::Unsupported);
         }
         self.chain.extend(&header, bytes);
         self.counted = sequence;
         self.check(&record)?;
+        let record = if header.is_encrypted { self.decrypt(record, bytes)? } else { record };
         self.assemble(record)
+    }
+
+    /// The record as it was before it was encrypted.
+    fn decrypt(&self, mut record: Record, bytes: &[u8]) -> Result<Record, FollowError> {
+        let plain = self.keys.decrypt_payload(&bytes[record::CONTEXT], &record.payload);
+        record.payload = plain.map_err(FollowError::Encrypted)?.freeze();
+        record.header.is_encrypted = false;
+        Ok(record)
     }
 
     /// Extends the checksum, and compares it where the writer says what it has. A form that this
@@ -357,6 +385,8 @@ pub struct Stamper {
     sets_clock: bool,
     /// The running checksum of what was stamped and read before; `None` while nobody knew it.
     sum: Option<LogSum>,
+    /// Encrypt the payloads of Data, if there are any.
+    keys: Keys,
     /// Breaks the rule of counters on purpose, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub reuses_counters: bool,
@@ -367,7 +397,26 @@ impl Stamper {
     /// the newest clock it read.
     pub fn new(writer: WriterId, chain: Chain, clock: UnixMillis) -> Self {
         let sum = (chain.epoch == Epoch(0)).then(|| LogSum::start(chain));
-        Self { writer, chain, counter: 0, clock, sets_clock: false, sum, reuses_counters: false }
+        Self {
+            writer,
+            chain,
+            counter: 0,
+            clock,
+            sets_clock: false,
+            sum,
+            keys: Keys::none(),
+            reuses_counters: false,
+        }
+    }
+
+    /// Encrypts the payloads of Data from here on, if there are keys.
+    pub fn use_keys(&mut self, keys: Keys) {
+        self.keys = keys;
+    }
+
+    /// Bytes by which a payload grows when it is stamped, at most.
+    pub fn overhead_bytes_max(&self) -> usize {
+        if self.keys.are_there() { PAYLOAD_OVERHEAD_BYTES_MAX } else { 0 }
     }
 
     /// Goes on with the checksum of what was read; `None` if it is not known.
@@ -469,13 +518,14 @@ impl Stamper {
         self.counter += u64::from(!self.reuses_counters);
         let sets_clock = kind == Kind::Lead && std::mem::take(&mut self.sets_clock);
         self.clock = if sets_clock { clock } else { self.clock.max(clock) };
+        let is_encrypted = kind == Kind::Data && self.keys.are_there();
         let header = Header {
             kind,
             part,
             is_compressed: false,
-            is_encrypted: false,
+            is_encrypted,
             sets_clock,
-            reader_version_min: 1,
+            reader_version_min: if is_encrypted { READER_VERSION_ENCRYPTED } else { 1 },
             epoch,
             writer: self.writer,
             counter: self.counter,
@@ -483,7 +533,11 @@ impl Stamper {
             clock: self.clock,
             durable,
         };
-        record::encode_in_place(&header, &mut buffer);
+        if is_encrypted {
+            record::encode_encrypted(&header, &mut buffer, &self.keys);
+        } else {
+            record::encode_in_place(&header, &mut buffer);
+        }
         self.chain.extend(&header, &buffer);
         match (kind, &mut self.sum) {
             (Kind::Data, Some(sum)) => sum.add(part, &buffer[record::HEADER_BYTES..]),
@@ -493,6 +547,9 @@ impl Stamper {
         buffer.freeze()
     }
 }
+
+/// The first reader version that decrypts: an older one stops at this, before the flag.
+const READER_VERSION_ENCRYPTED: u32 = 2;
 
 /// A buffer that begins with the room for a header; append the payload to it.
 pub fn empty_record(payload_bytes: usize) -> BytesMut {

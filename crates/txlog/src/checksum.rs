@@ -2,6 +2,8 @@
 //!
 //! The chain proves that the records are those that were written. This checksum covers what became
 //! of them: the payloads of `Data` as they are applied, in order, each unit that was split as one.
+//! An encrypted payload counts as it is stored: the checksum is there for all to read, and one of a
+//! small plain payload would let it be guessed. That it was decrypted rightly its own tag says.
 //! Writer and readers keep it independently, and the primary appends what it has every now and then
 //! ([`Kind::Checksum`](crate::Kind::Checksum)): a reader that dropped, repeated or mixed up
 //! anything on the way from record to payload finds it there. Beside it stand the writer's keys,

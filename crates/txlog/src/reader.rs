@@ -20,6 +20,7 @@ use crate::log::{LogEvent, TransactionLog};
 use crate::record::{self, Header};
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
+use encryption::Keys;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -147,6 +148,7 @@ impl std::error::Error for ReadError {}
 pub struct Reader {
     start: Start,
     goal: Goal,
+    keys: Keys,
     /// `None` until it is known where the chain stands.
     follower: Option<Follower>,
     /// Read and not handed out: what one poll of the log brought, or what is held.
@@ -172,6 +174,7 @@ impl Reader {
         Self {
             start,
             goal,
+            keys: Keys::none(),
             follower,
             waiting: VecDeque::new(),
             end: None,
@@ -180,6 +183,15 @@ impl Reader {
             is_done: false,
             events: Vec::new(),
         }
+    }
+
+    /// Reads encrypted payloads with these keys.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Keys) -> Self {
+        if let Some(follower) = &mut self.follower {
+            follower.use_keys(keys.clone());
+        }
+        Self { keys, ..self }
     }
 
     /// The next record, if it is there; polls the log only if no record is left of the last poll.
@@ -238,7 +250,9 @@ impl Reader {
             if oldest.sequence > Sequence(1) && !is_enough {
                 return Ok(None);
             }
-            self.follower = Some(follower_at(*oldest, &self.waiting));
+            let mut follower = follower_at(*oldest, &self.waiting);
+            follower.use_keys(self.keys.clone());
+            self.follower = Some(follower);
         }
         let is_behind_end = |sequence| self.end.is_some_and(|end| sequence > end);
         match (self.waiting.pop_front(), self.goal) {

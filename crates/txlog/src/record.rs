@@ -12,7 +12,9 @@
 
 use base::{Epoch, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
+use encryption::Keys;
 use std::fmt;
+use std::ops::Range;
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 64;
@@ -20,8 +22,13 @@ pub const HEADER_BYTES: usize = 64;
 /// The record layout that this file writes.
 pub const FORMAT_VERSION: u16 = 1;
 
-/// The newest reader version that this build fulfils: a record that asks for more stops it.
-pub const READER_VERSION: u32 = 1;
+/// The newest reader version that this build fulfils: a record that asks for more stops it. 2 reads
+/// encrypted payloads.
+pub const READER_VERSION: u32 = 2;
+
+/// The bytes of a record to which its encrypted payload is bound: all of the header but what is
+/// computed of the whole record.
+pub(crate) const CONTEXT: Range<usize> = 8..HEADER_BYTES;
 
 /// Names one writer's life: never used again by another process or after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -108,9 +115,11 @@ pub enum Part {
     Last = 3,
 }
 
-/// Flag bits above the part. These two are reserved: no writer of this version sets them, and a
-/// reader that meets one stops.
+/// Flag bits above the part. This one is reserved: no writer of this version sets it, and a reader
+/// that meets it stops.
 const FLAG_COMPRESSED: u8 = 1 << 2;
+
+/// The payload is encrypted. Of Data only.
 const FLAG_ENCRYPTED: u8 = 1 << 3;
 
 /// A Lead sets the shard's clock, also back.
@@ -123,7 +132,7 @@ pub struct Header {
     pub part: Part,
     /// The payload is compressed. Reserved.
     pub is_compressed: bool,
-    /// The payload is encrypted. Reserved.
+    /// The payload is encrypted, as it is stored. Of Data only.
     pub is_encrypted: bool,
     /// The shard's clock is [`Self::clock`] from here on, though it was later before. Of a Lead
     /// only.
@@ -225,8 +234,30 @@ impl Record {
 /// # Panics
 /// If the buffer is shorter than a header, or longer than 4 GiB (limits are far below).
 pub fn encode_in_place(header: &Header, bytes: &mut [u8]) {
+    put_fields(header, bytes);
+    put_length_and_checksum(bytes);
+}
+
+/// The same, with the payload encrypted where it lies; what is needed to read it comes behind it.
+///
+/// # Panics
+/// As [`encode_in_place`]; or there are no keys.
+pub(crate) fn encode_encrypted(header: &Header, buffer: &mut BytesMut, keys: &Keys) {
+    put_fields(header, buffer);
+    let mut context = [0; CONTEXT.end - CONTEXT.start];
+    context.copy_from_slice(&buffer[CONTEXT]);
+    keys.encrypt_payload(&context, buffer, HEADER_BYTES);
+    put_length_and_checksum(buffer);
+}
+
+fn put_length_and_checksum(bytes: &mut [u8]) {
     let length = u32::try_from(bytes.len()).expect("a record is smaller than 4 GiB");
     bytes[0..4].copy_from_slice(&length.to_le_bytes());
+    let checksum = checksum_of(bytes);
+    bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn put_fields(header: &Header, bytes: &mut [u8]) {
     bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes[10] = header.kind as u8;
     bytes[11] = flags_of(header);
@@ -237,8 +268,6 @@ pub fn encode_in_place(header: &Header, bytes: &mut [u8]) {
     bytes[40..48].copy_from_slice(&header.predecessor.0.to_le_bytes());
     bytes[48..56].copy_from_slice(&header.clock.0.to_le_bytes());
     bytes[56..64].copy_from_slice(&header.durable.0.to_le_bytes());
-    let checksum = checksum_of(bytes);
-    bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Reads the header of a whole record. With `verify` false the checksum is taken on trust: for

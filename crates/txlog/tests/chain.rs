@@ -155,9 +155,9 @@ fn a_unit_split_against_the_rules_stops_the_reader() {
 fn a_reader_stops_at_what_it_does_not_know() {
     let mut writer = stamper(1, Chain::start(LOG));
     let mut newer = Record::decode(&lead(&mut writer)).expect("it was just encoded");
-    newer.header.reader_version_min = 2;
+    newer.header.reader_version_min = 3;
     let error = followed(&[newer.encode()]).unwrap_err();
-    assert_eq!(error, FollowError::ReaderVersion { needed: 2 });
+    assert_eq!(error, FollowError::ReaderVersion { needed: 3 });
     let mut packed =
         Record::decode(&lead(&mut stamper(1, Chain::start(LOG)))).expect("it was just encoded");
     packed.header.is_compressed = true;

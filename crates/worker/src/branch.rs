@@ -60,7 +60,8 @@ impl Worker {
             return Ok(fork);
         }
         let chain = Chain { value: ChainValue(chain), epoch };
-        let mut reader = Reader::new(&mut *log, Start::Behind(position, chain), goal);
+        let reader = Reader::new(&mut *log, Start::Behind(position, chain), goal);
+        let mut reader = reader.with_keys(self.store.keys().clone());
         loop {
             match reader.next(&mut *log)? {
                 Next::Record(read) => {

@@ -119,6 +119,7 @@ impl Worker {
         let point = &unproven.point;
         let chain = Chain { value: ChainValue(point.chain), epoch: point.epoch };
         let mut replayer = Replayer::new(point.position.sequence, chain);
+        replayer.use_keys(self.store.keys().clone());
         replayer.clock_at_least(point.clock);
         if let Some(sum) = point.log_sum {
             replayer.continue_sum(sum);

@@ -14,6 +14,7 @@
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | `entropy` | unpredictable bits from the kernel |
 //! | [`machine`] | the process as the kernel describes it |
+//! | [`secret_file`] | files that only who may can read |
 //! | [`process`] | files about the process: its log, its id |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`systemd`] | readiness, told to the service manager |
@@ -34,6 +35,7 @@ pub mod metrics_http;
 pub mod net;
 pub mod process;
 mod reclaim;
+pub mod secret_file;
 pub mod systemd;
 pub mod tls;
 mod vmclock;

@@ -3,7 +3,7 @@
 use crate::descriptors::Room;
 use crate::net::Listeners;
 use crate::tls::Tls;
-use base::machine::{AllocatorUsage, Identity, Listening, Machine, Usage};
+use base::machine::{AllocatorUsage, Identity, KeyHolder, Listening, Machine, Usage};
 use base::tls::TlsSettings;
 use std::fs;
 use std::net::UdpSocket;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct RealMachine {
     /// The TLS configurations, shared with the network driver.
     pub tls: Arc<Tls>,
+    /// The keys of encryption at rest.
+    pub keys: Arc<dyn KeyHolder>,
     /// The sockets that take connections.
     pub listeners: Arc<Listeners>,
     pub allocator_name: &'static str,
@@ -62,6 +64,10 @@ impl Machine for RealMachine {
 
     fn speak_tls(&self, settings: &TlsSettings) -> Result<(), String> {
         self.tls.adopt(settings)
+    }
+
+    fn keys(&self) -> Option<&dyn KeyHolder> {
+        Some(&*self.keys)
     }
 
     fn listen(&self, listening: &Listening) -> Result<(), String> {
@@ -136,9 +142,23 @@ fn memory_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct NoKeys;
+
+    impl KeyHolder for NoKeys {
+        fn read(&self, _: &std::path::Path) -> Result<(), String> {
+            Err("there are none".to_owned())
+        }
+
+        fn current(&self) -> Option<String> {
+            None
+        }
+    }
+
     fn machine() -> RealMachine {
         RealMachine {
             tls: Arc::default(),
+            keys: Arc::new(NoKeys),
             listeners: Arc::default(),
             allocator_name: "none",
             allocator_usage: AllocatorUsage::default,

@@ -22,7 +22,7 @@ pub struct State {
 }
 
 /// One snapshot, published or not.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Kept {
     pub parts: BTreeMap<String, Vec<u8>>,
     pub manifest: Option<Vec<u8>>,

@@ -3,8 +3,12 @@
 use super::{Request, Topic, unknown, wrong};
 use crate::changes::decode_base64;
 use crate::find::Find;
+use crate::inspect::Inspect;
 use crate::tail::{Beginning, Tail};
 use base::DatabaseId;
+
+/// Names the keys of an encrypted log, in every command.
+const KEY_FILE: &str = "--encryption-key-file";
 
 const COMMANDS: [&str; 3] = ["inspect", "tail", "find"];
 
@@ -33,7 +37,7 @@ pub(super) fn help_on(topic: &[&str]) -> Request<'static> {
 
 fn inspect<'a>(behind: &[&'a str]) -> Request<'a> {
     match Words::read(behind, &[], &[], Topic::Inspect) {
-        Ok(Words { log, .. }) => Request::Inspect(log),
+        Ok(words) => Request::Inspect(Inspect { log: words.log, key_file: words.value(KEY_FILE) }),
         Err(request) => request,
     }
 }
@@ -53,8 +57,8 @@ fn tail<'a>(behind: &[&'a str]) -> Request<'a> {
         return wrong(what, Topic::Tail);
     };
     let (is_json, until_end) = (words.has("--json"), words.has("--until-end"));
-    let archive = words.value("--archive");
-    Request::Tail(Tail { log: words.log, archive, from, is_json, until_end })
+    let (archive, key_file) = (words.value("--archive"), words.value(KEY_FILE));
+    Request::Tail(Tail { log: words.log, archive, key_file, from, is_json, until_end })
 }
 
 fn find<'a>(behind: &[&'a str]) -> Request<'a> {
@@ -76,8 +80,8 @@ fn find<'a>(behind: &[&'a str]) -> Request<'a> {
         return wrong("'--database' takes a number", Topic::Find);
     };
     let (database, is_json) = (database.map(DatabaseId), words.has("--json"));
-    let archive = words.value("--archive");
-    Request::Find(Find { log: words.log, archive, key, database, is_json })
+    let (archive, key_file) = (words.value("--archive"), words.value(KEY_FILE));
+    Request::Find(Find { log: words.log, archive, key_file, key, database, is_json })
 }
 
 /// A log and options, in any order.
@@ -87,7 +91,8 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Reads them. Options are `plain` or have a value behind them, which may be any word.
+    /// Reads them. Options are `plain` or have a value behind them, which may be any word, as that
+    /// has which all commands take.
     fn read(
         words: &[&'a str],
         plain: &[&str],
@@ -103,7 +108,7 @@ impl<'a> Words<'a> {
                     return Err(wrong(&format!("'{word}' is given twice"), topic));
                 }
                 _ if plain.contains(&word) => options.push((word, None)),
-                _ if valued.contains(&word) => {
+                _ if valued.contains(&word) || word == KEY_FILE => {
                     let missing = || wrong(&format!("the value of '{word}' is missing"), topic);
                     options.push((word, Some(words.next().ok_or_else(missing)?)));
                 }
@@ -142,6 +147,7 @@ mod tests {
         let plain = Tail {
             log: "data/log",
             archive: None,
+            key_file: None,
             from: Beginning::Now,
             is_json: false,
             until_end: false,
@@ -163,8 +169,14 @@ mod tests {
     #[test]
     fn a_key_is_any_word_or_base64() {
         let find = |key: &[u8], database, is_json| {
-            let key = key.to_vec();
-            Request::Find(Find { log: "data/log", archive: None, key, database, is_json })
+            Request::Find(Find {
+                log: "data/log",
+                archive: None,
+                key_file: None,
+                key: key.to_vec(),
+                database,
+                is_json,
+            })
         };
         assert_eq!(read_line("find data/log --key --json"), find(b"--json", None, false));
         assert_eq!(

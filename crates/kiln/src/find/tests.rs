@@ -22,7 +22,8 @@ fn touches(key: &[u8], database: Option<u32>, on: (u32, &[u8]), effect: Effect<'
         effect,
     };
     let database = database.map(DatabaseId);
-    Find { log: "", archive: None, key: key.to_vec(), database, is_json: false }.touches(&change)
+    Find { log: "", archive: None, key_file: None, key: key.to_vec(), database, is_json: false }
+        .touches(&change)
 }
 
 #[test]

@@ -80,9 +80,41 @@ fn set_secrets(args: Args<'_>) -> Vec<usize> {
     (3..args.len()).filter(|at| may_hold_secret(args.at(at - 1))).collect()
 }
 
-/// Puts changed listening addresses and TLS settings in force, all or none of them. After this
-/// CONFIG SET cannot fail.
+/// Puts keys, changed listening addresses and TLS settings in force, all or none of them. After
+/// this CONFIG SET cannot fail.
 fn change_world(server: &mut Server, proposal: &Proposal) -> Outcome {
+    let has_read_keys = read_keys(server, &proposal.named, &proposal.config)?;
+    let changed = change_connections(server, proposal);
+    if changed.is_err() && has_read_keys {
+        // Those that the configuration still names.
+        let named = [KEY_FILE];
+        if let Err(why) = read_keys(server, &named, &server.core.process.config) {
+            tracing::warn!(?why, "the keys of before cannot be read anew");
+        }
+    }
+    changed
+}
+
+const KEY_FILE: usize = row("encryption-key-file");
+
+/// Reads the keys of encryption at rest anew if their file was named: it may have the same name and
+/// other keys. Whether that was so.
+fn read_keys(server: &Server, named: &[usize], config: &Config) -> Result<bool, Refusal> {
+    if !named.contains(&KEY_FILE) {
+        return Ok(false);
+    }
+    let keys = server.core.process.options.machine.keys();
+    let is_encrypted = keys.is_some_and(|keys| keys.current().is_some());
+    let read = match (keys, node_settings(config).encryption_key_file) {
+        (Some(keys), Some(file)) if is_encrypted => keys.read(&file),
+        (_, None) if !is_encrypted => return Ok(false),
+        _ => Err("encryption begins and ends with a restart".to_owned()),
+    };
+    read.map_err(|why| cannot_set(DIRECTIVES[KEY_FILE].name, &why))?;
+    Ok(true)
+}
+
+fn change_connections(server: &mut Server, proposal: &Proposal) -> Outcome {
     let changed = proposal.changed.iter().find(|row| LISTENING.contains(row));
     if let Some(&changed) = changed {
         server.core.process.options.machine.listen(&listening(&proposal.config)).map_err(

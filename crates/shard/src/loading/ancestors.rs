@@ -6,6 +6,7 @@ use crate::archived::ArchivedRecords;
 use crate::recovery::Replayer;
 use archive::{BranchPoint, LogStore, Snapshot, SnapshotPoint, SnapshotStore};
 use base::DatabaseId;
+use encryption::Keys;
 use engine::effect::Effect;
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -29,6 +30,7 @@ pub(super) struct Ancestors {
 /// What one shard's log adds to its snapshot.
 struct Generation {
     log: LogStore,
+    keys: Keys,
     /// How its first snapshot, or the one before the point, says that the chain stands.
     behind: SnapshotPoint,
     chain: Chain,
@@ -53,6 +55,7 @@ impl Ancestors {
             (store, snapshot) = store.parent_of(&parent)?;
             generations.push(Generation {
                 log: store.log(),
+                keys: store.keys().clone(),
                 behind: snapshot.point,
                 chain: chain_behind(&snapshot),
                 through,
@@ -103,6 +106,7 @@ impl Generation {
     fn begin(&self) -> Result<(Replayer, ArchivedRecords), Failure> {
         let position = self.behind.position;
         let mut replayer = Replayer::new(position.sequence, self.chain);
+        replayer.use_keys(self.keys.clone());
         replayer.clock_at_least(self.behind.clock);
         if let Some(sum) = self.behind.log_sum {
             replayer.continue_sum(sum);

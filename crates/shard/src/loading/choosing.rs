@@ -20,6 +20,9 @@ impl Loading {
             Some(Candidate::Damaged { name, why, may_be_whole }) => {
                 let how = if may_be_whole { "cannot be read" } else { "is damaged" };
                 tracing::error!("snapshot {name} {how} and is not used: {why}");
+                if may_be_whole {
+                    self.unread.get_or_insert(format!("snapshot {name} cannot be read: {why}"));
+                }
                 Ok(Stage::Choose)
             }
             Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
@@ -43,7 +46,9 @@ impl Loading {
                 loaded
             }
             Err(why) => {
-                tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                let why = format!("snapshot {} cannot be read: {why}", snapshot.name);
+                tracing::error!("{why}, and it is not used");
+                self.unread.get_or_insert(why);
                 return Ok(Stage::Choose);
             }
         };

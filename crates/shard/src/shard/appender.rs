@@ -36,7 +36,8 @@ const RENEWED_NANOS_MAX: u64 = 60_000_000_000;
 /// Records on their way to the log, and what it said of them.
 pub(super) struct Appender {
     pub log: Box<dyn TransactionLog>,
-    /// The largest payload of one record: asked of the log once, as each unit needs it.
+    /// The largest payload of one record, before it is encrypted: asked of the log once, as each
+    /// unit needs it.
     pub payload_bytes_max: usize,
     /// Of a process that leads.
     pub stamper: Option<Stamper>,
@@ -81,7 +82,7 @@ pub(super) struct Appender {
 
 impl Appender {
     pub fn new(log: Box<dyn TransactionLog>, stamper: Option<Stamper>, at: Position) -> Self {
-        let payload_bytes_max = log.limits().record_bytes_max - record::HEADER_BYTES;
+        let payload_bytes_max = payload_bytes_max(&*log, stamper.as_ref());
         Self {
             log,
             payload_bytes_max,
@@ -117,6 +118,7 @@ impl Appender {
 
     pub fn begin_to_lead(&mut self, stamper: Stamper, at: Position) {
         self.log.stop_reading();
+        self.payload_bytes_max = payload_bytes_max(&*self.log, Some(&stamper));
         self.stamper = Some(stamper);
         self.appended = at;
         self.durable = at.sequence;
@@ -312,6 +314,11 @@ impl Appender {
             && self.failed.is_none()
             && self.log.is_watched()
     }
+}
+
+fn payload_bytes_max(log: &dyn TransactionLog, stamper: Option<&Stamper>) -> usize {
+    let overhead = record::HEADER_BYTES + stamper.map_or(0, Stamper::overhead_bytes_max);
+    log.limits().record_bytes_max - overhead
 }
 
 impl Pulse for Appender {

@@ -94,6 +94,7 @@ impl Shard {
             let chain = replayer.chain();
             let mut stamper = Stamper::new(writer, chain, replayer.clock());
             stamper.continue_sum(replayer.sum());
+            stamper.use_keys(replayer.keys().clone());
             let mut appender = self.appender.borrow_mut();
             let applied = appender.appended;
             if is_set_back {

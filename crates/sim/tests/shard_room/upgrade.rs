@@ -14,16 +14,16 @@ fn behind_a_record(reader_version_min: u32) -> Three {
 
 #[test]
 fn a_replica_that_does_not_know_a_record_stops_and_never_leads() {
-    let mut three = behind_a_record(2);
+    let mut three = behind_a_record(3);
     assert_eq!(three.leader_after(5), None);
     for number in [1, 2] {
         let Some(Stop::LogFailed(why)) = three.end_of(number) else { panic!("it goes on") };
-        assert!(why.contains("needs reader version 2, this is 1"), "{why}");
+        assert!(why.contains("needs reader version 3, this is 2"), "{why}");
     }
 }
 
 #[test]
 fn replicas_that_know_it_go_on() {
-    let mut three = behind_a_record(1);
+    let mut three = behind_a_record(2);
     assert!(three.leader_after(5).is_some());
 }

@@ -4,7 +4,7 @@ use super::{Text, human, ratio};
 use crate::core::hex_id;
 use crate::server::Server;
 use base::ConnectionId;
-use base::machine::Usage;
+use base::machine::{KeyHolder, Usage};
 use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 
@@ -226,6 +226,9 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_log_pinned_by", logs.collect::<Vec<_>>().join(","));
     let named = pins.snapshots().map(|(name, snapshot)| format!("{name}@{snapshot}"));
     text.line("kiln_snapshots_pinned_by", named.collect::<Vec<_>>().join(","));
+    let keys = server.core.process.options.machine.keys();
+    let key = keys.and_then(KeyHolder::current);
+    text.line("kiln_encryption_key", key.as_deref().unwrap_or(""));
     text.line("kiln_log_last_record", server.core.shard.appended().sequence);
     text.line("kiln_log_durable_record", server.core.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.core.clients.held_bytes);

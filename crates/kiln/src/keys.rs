@@ -1,0 +1,94 @@
+//! The master keys that the operator gives the process: in a file, or in the environment.
+//!
+//! The text is the same in both: a key in a line, its name and its 32 bytes in hexadecimal or
+//! base64; the first one is current. In the environment a comma ends a line too.
+
+use base::machine::KeyHolder;
+use config::settings::NodeSettings;
+use encryption::{Keyring, Keys};
+use std::env;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use world::entropy::fill_random;
+use world::secret_file;
+
+/// The variable of the environment.
+const VARIABLE: &str = "KILN_ENCRYPTION_KEYS";
+
+/// The keys that a configuration or the environment gives.
+///
+/// # Errors
+/// What the operator must correct.
+pub fn of(settings: &NodeSettings) -> Result<Keys, Box<dyn Error>> {
+    read(settings.encryption_key_file.as_deref())
+}
+
+/// The keys of a file, or else those of the environment, or none.
+///
+/// # Errors
+/// As [`of`].
+pub fn read(file: Option<&Path>) -> Result<Keys, Box<dyn Error>> {
+    let keyring = match (file, env::var_os(VARIABLE)) {
+        (None, None) => return Ok(Keys::none()),
+        (Some(file), None) => of_file(file)?,
+        (None, Some(text)) => {
+            let parsed = of_variable(text.as_encoded_bytes());
+            parsed.map_err(|why| format!("{VARIABLE}: {why}"))?
+        }
+        (Some(_), Some(_)) => {
+            let what = format!("encryption-key-file and {VARIABLE} both give keys: take one away");
+            return Err(what.into());
+        }
+    };
+    Ok(Keys::new(Arc::new(keyring), Arc::new(fill_random))?)
+}
+
+fn of_file(file: &Path) -> Result<Keyring, String> {
+    let parsed = secret_file::read(file).and_then(|text| Keyring::parse(&text));
+    parsed.map_err(|why| format!("encryption-key-file {}: {why}", file.display()))
+}
+
+fn of_variable(text: &[u8]) -> Result<Keyring, String> {
+    let lines: Vec<u8> = text.iter().map(|&it| if it == b',' { b'\n' } else { it }).collect();
+    Keyring::parse(&lines)
+}
+
+/// The keys of a process that runs: its file can be read again.
+#[derive(Clone, Debug)]
+pub struct Holder(pub Keys);
+
+impl KeyHolder for Holder {
+    fn read(&self, file: &Path) -> Result<(), String> {
+        let before = self.0.current();
+        self.0.replace(Arc::new(of_file(file)?)).map_err(|error| error.to_string())?;
+        let current = self.0.current();
+        if before != current {
+            tracing::info!(key = current, "what is written is encrypted with another master key");
+        }
+        Ok(())
+    }
+
+    fn current(&self) -> Option<String> {
+        self.0.current()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use encryption::MasterKeys;
+
+    #[test]
+    fn a_comma_ends_a_line_in_the_environment() {
+        let (one, two) = ("11".repeat(32), "22".repeat(32));
+        for text in [format!("a {one}, b {two}"), format!("a {one}\nb {two}\n")] {
+            let keyring = of_variable(text.as_bytes()).expect("the keys are right");
+            assert_eq!(
+                (keyring.current(), format!("{keyring:?}").as_str()),
+                ("a", r#"["a", "b"]"#)
+            );
+        }
+        assert!(of_variable(format!("a {one} {two}").as_bytes()).is_err());
+    }
+}
