@@ -190,8 +190,8 @@ impl Appender {
         let durable = self.durable_mark();
         let Some(stamper) = &mut self.stamper else { return };
         let Some(record) = self.held.pop() else { return };
-        self.data.add(record.buffer.len());
         let bytes = stamper.stamp(Kind::Data, record.part, record.buffer, record.now, durable);
+        self.data.add(bytes.len());
         self.buffers.lend(&bytes);
         self.hand_over(bytes);
     }
