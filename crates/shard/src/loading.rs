@@ -249,13 +249,13 @@ impl Loading {
                 done @ Stage::Done(_) => (done, Step::Done),
             };
             self.stage = stage;
-            if step != Step::More {
-                return Ok(step);
-            }
             let now = self.clock.monotonic();
             if self.measured.sample(now) {
                 let keys = self.engine.keyspace.len();
                 tracing::info!(keys, "{}", self.measured.progress);
+            }
+            if step != Step::More {
+                return Ok(step);
             }
             if now.since(began) >= self.slice.nanos_max {
                 break;

@@ -14,7 +14,7 @@ const SAMPLE_NANOS: u64 = 2_000_000_000;
 const SAMPLES_MAX: usize = 6;
 
 /// What a loading does.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Leg {
     /// Loads the newest snapshot.
     #[default]

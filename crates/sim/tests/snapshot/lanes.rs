@@ -9,10 +9,11 @@ use base::{Clock, DatabaseId, Seeds};
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::settings::Settings;
-use shard::loading::{FileLogOpener, Loading, Sources};
+use shard::loading::{FileLogOpener, Loading, SliceLimits, Sources, Step, Stretch};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::timeline::Timeline;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
@@ -63,7 +64,21 @@ fn loaded(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Engin
     let sources = Sources { clock, store: store.clone(), settings, seeds };
     let mut loading = Loading::open(sources, |known| log.open(known)).expect("there is a log");
     loading.read_parts_by((0..lanes).map(|n| queue(&timeline, seed + n)).collect());
-    loading.finish(|| timeline.pass(DISK_NANOS)).expect("the data can be had back");
+    loading.limit_slices(SliceLimits { step_keys: 5, steps_max: 2, ..SliceLimits::default() });
+    let mut percents = BTreeSet::new();
+    loop {
+        match loading.step().expect("the data can be had back") {
+            Step::More => {}
+            Step::Wait => timeline.pass(DISK_NANOS),
+            Step::Done => break,
+        }
+        let progress = loading.progress();
+        assert!(progress.used_bytes <= progress.total_bytes || progress.stretch == Stretch::Log);
+        percents.insert((progress.stretch, progress.percent() as u64));
+    }
+    assert!(percents.len() > 5, "it says how far it is: {percents:?}");
+    let progress = loading.progress();
+    assert_eq!((progress.stretch, progress.percent() as u64), (Stretch::Log, 100));
     assert_eq!(loading.take_readers().len() as u64, lanes, "threads come back");
     loading.into_loaded().expect("it is loaded").0
 }
