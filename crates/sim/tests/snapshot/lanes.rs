@@ -9,7 +9,7 @@ use base::{Clock, DatabaseId, Seeds};
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::settings::Settings;
-use shard::loading::{FileLogOpener, Loading, SliceLimits, Sources, Step, Stretch};
+use shard::loading::{FileLogOpener, Leg, Loading, SliceLimits, Sources, Step};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::timeline::Timeline;
@@ -73,12 +73,12 @@ fn loaded(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Engin
             Step::Done => break,
         }
         let progress = loading.progress();
-        assert!(progress.used_bytes <= progress.total_bytes || progress.stretch == Stretch::Log);
-        percents.insert((progress.stretch, progress.percent() as u64));
+        assert!(progress.used_bytes <= progress.total_bytes || progress.leg == Leg::Log);
+        percents.insert((progress.leg, progress.percent() as u64));
     }
     assert!(percents.len() > 5, "it says how far it is: {percents:?}");
     let progress = loading.progress();
-    assert_eq!((progress.stretch, progress.percent() as u64), (Stretch::Log, 100));
+    assert_eq!((progress.leg, progress.percent() as u64), (Leg::Log, 100));
     assert_eq!(loading.take_readers().len() as u64, lanes, "threads come back");
     loading.into_loaded().expect("it is loaded").0
 }
