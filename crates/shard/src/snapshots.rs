@@ -184,7 +184,7 @@ impl Running {
 enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<Writing>, Vec<Chunk>),
-    Published(Published),
+    Published(Box<Published>),
     /// The log is not needed through this position, if that is known; and is archived through this
     /// record.
     Pruned(Option<Position>, Option<Sequence>),
@@ -460,7 +460,7 @@ impl Snapshots {
             // It counts, whether or not it can be read just now.
             let file = SnapshotFile::open(&store, snapshot);
             let sighting = Sighting { sequence: point.position.sequence, began: point.began };
-            Ok(Outcome::Published(Published { name, sighting, bytes, file }))
+            Ok(Outcome::Published(Box::new(Published { name, sighting, bytes, file })))
         });
     }
 
@@ -474,7 +474,7 @@ impl Snapshots {
                         running.take_back(writing, chunks, 2 * self.pace.chunk_capacity());
                     }
                 }
-                Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
+                Ok(Outcome::Published(published)) => self.finish(shard, turn, *published, news),
                 Ok(Outcome::Pruned(through, archived)) => {
                     self.pruned(shard, turn, through, archived);
                 }
