@@ -5,10 +5,11 @@
 
 use crate::archive::{Archive, CLAIM_BYTES_MAX, Content, Draft, StoredPart, Unfinished};
 use crate::encrypted::EncryptedArchive;
-use encryption::Keys;
+use encryption::{Keyring, Keys};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An archive under test.
 pub trait Bench {
@@ -28,9 +29,31 @@ pub trait Bench {
 }
 
 /// An archive under test, with keys: what it is given is encrypted, and nothing else may change.
-pub struct Encrypted<'a> {
-    pub bench: &'a mut dyn Bench,
-    pub keys: Keys,
+struct Encrypted<'a> {
+    bench: &'a mut dyn Bench,
+    keys: Keys,
+}
+
+/// A key that nobody has to keep secret, and data keys of which none is made twice.
+fn test_keys() -> Keys {
+    let text = format!("test {}", "5a".repeat(32));
+    let ring = Keyring::parse(text.as_bytes()).expect("it is a key");
+    let made = AtomicU64::new(0);
+    let entropy = move |bytes: &mut [u8]| {
+        for piece in bytes.chunks_mut(8) {
+            let next = made.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+            piece.copy_from_slice(&next[..piece.len()]);
+        }
+    };
+    Keys::new(Arc::new(ring), Arc::new(entropy)).expect("the keys are local")
+}
+
+/// Runs the whole suite over the archive as it is with keys.
+///
+/// # Panics
+/// At the first promise that it breaks.
+pub fn run_encrypted(bench: &mut dyn Bench) {
+    run(&mut Encrypted { bench, keys: test_keys() });
 }
 
 impl Bench for Encrypted<'_> {

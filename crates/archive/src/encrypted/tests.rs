@@ -1,7 +1,7 @@
 //! The store over an archive that is encrypted.
 
 use super::*;
-use crate::conformance::{self, Encrypted};
+use crate::conformance;
 use crate::tests::memory::{Kept, MemoryArchive};
 use crate::tests::{MemoryBench, whole, write};
 use crate::{Candidate, Limits, Snapshot, SnapshotStore};
@@ -56,7 +56,7 @@ fn holds(bytes: &[u8], word: &[u8]) -> bool {
 
 #[test]
 fn it_keeps_what_every_archive_must() {
-    conformance::run(&mut Encrypted { bench: &mut MemoryBench::default(), keys: one() });
+    conformance::run_encrypted(&mut MemoryBench::default());
 }
 
 #[test]

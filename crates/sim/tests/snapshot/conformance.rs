@@ -1,6 +1,6 @@
 //! What every archive must keep, over the one in a directory of a simulated disk.
 
-use archive::conformance::{Bench, run};
+use archive::conformance::{Bench, run, run_encrypted};
 use archive::{Archive, DirectoryArchive};
 use sim::disk::SimDisk;
 use std::path::Path;
@@ -30,4 +30,9 @@ impl Bench for DirectoryBench {
 #[test]
 fn a_directory_keeps_what_every_archive_must() {
     run(&mut DirectoryBench(SimDisk::new(7)));
+}
+
+#[test]
+fn so_does_one_that_is_encrypted() {
+    run_encrypted(&mut DirectoryBench(SimDisk::new(7)));
 }

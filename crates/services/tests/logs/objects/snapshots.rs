@@ -90,6 +90,12 @@ fn a_server_keeps_what_every_archive_must() {
 }
 
 #[test]
+fn a_server_keeps_it_of_what_is_encrypted() {
+    let Some(place) = Objects::in_gateway() else { return };
+    conformance::run_encrypted(&mut ArchiveBench::new(place));
+}
+
+#[test]
 fn another_server_keeps_what_every_archive_must() {
     let Some(place) = Objects::in_memory() else { return };
     conformance::run(&mut ArchiveBench::new(place));
