@@ -57,7 +57,7 @@ fn first(disk: &SimDisk) -> Sequence {
 }
 
 /// What the shard held at a goal, by log and archive together.
-fn load(disk: &SimDisk, goal: Goal) -> Result<Moment, String> {
+pub fn load(disk: &SimDisk, goal: Goal) -> Result<Moment, String> {
     let timeline = Timeline::new();
     let mut worker = worker(disk, &timeline, 1);
     let (disk, log) = (disk.clone(), worker.store.log());

@@ -7,6 +7,7 @@ mod claim;
 mod conformance;
 mod crash;
 mod due;
+mod flips;
 mod follow;
 mod follower;
 mod full;

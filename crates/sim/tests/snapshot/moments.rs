@@ -18,7 +18,7 @@ use txlog::reader::Goal;
 use worker::Moment;
 
 /// Records of a log that count, with their clocks.
-fn clocks(disk: &SimDisk) -> Vec<(Sequence, UnixMillis)> {
+pub fn clocks(disk: &SimDisk) -> Vec<(Sequence, UnixMillis)> {
     let mut found = inspect(Arc::new(disk.clone()), Path::new(LOG)).expect("it is whole");
     let records = std::iter::from_fn(|| found.replay.next_record().expect("whole records"));
     let header = |bytes: &[u8]| txlog::record::decode_header(bytes, true).expect("a header");
