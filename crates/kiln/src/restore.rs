@@ -225,7 +225,7 @@ fn reader(from: &Place, store: SnapshotStore, waker: &Waker) -> Result<Worker, B
 fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
-    position::check(&from.settings.transaction_log, options.to_position.as_deref())?;
+    position::check(&from, options.to_position.as_deref())?;
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
@@ -287,7 +287,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     // Before hours of loading.
     file::may_write(&path)?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
-    position::check(&from.settings.transaction_log, options.to_position.as_deref())?;
+    position::check(&from, options.to_position.as_deref())?;
     configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
     let mut reading = reader(&from, from.store_to_read()?, &waker)?;

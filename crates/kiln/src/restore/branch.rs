@@ -1,6 +1,6 @@
 //! `kiln branch`: a new log of a moment, whose data stays in its parent's archive.
 
-use super::{BUSY, Options, Place, reader};
+use super::{BUSY, Options, Place, position, reader};
 use crate::configuration;
 use crate::sleep::Sleep;
 use crate::work;
@@ -13,6 +13,7 @@ use worker::{Claimed, Worker};
 pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    position::check(&from, options.to_position.as_deref())?;
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();

@@ -1,11 +1,13 @@
 //! A moment that is named by a position of the change stream: whether the log holds it, and whether
 //! a restore can end there.
 
+use super::Place;
 use crate::changes::Changes;
 use crate::logs;
 use crate::sleep::Sleep;
 use base::Incarnation;
-use config::settings::Location;
+use encryption::Keys;
+use shard::archived::ArchivedLog;
 use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use txlog::reader::{Goal, Next, Reader};
@@ -17,19 +19,21 @@ use txlog::{TransactionLog, UnitPosition};
 /// # Errors
 /// The log is another one, or another history, than the one that the position was read in; or its
 /// record holds more behind the position.
-pub fn check(place: &Location, text: Option<&str>) -> Result<(), Box<dyn Error>> {
+pub fn check(from: &Place, text: Option<&str>) -> Result<(), Box<dyn Error>> {
     let Some(position) = text.and_then(|text| text.parse::<UnitPosition>().ok()) else {
         return Ok(());
     };
     let (sleep, waker) = Sleep::new();
-    let OpenLog { mut handle, incarnation, .. } =
-        logs::open_to_follow(place, &KnownLog::default(), waker)?;
-    check_in(&mut *handle, incarnation, position, &sleep)
+    let log = logs::open_to_follow(&from.settings.transaction_log, &KnownLog::default(), waker)?;
+    let store = from.store_to_read()?;
+    let OpenLog { mut handle, incarnation, .. } = ArchivedLog::over(log, store.log());
+    check_in(&mut *handle, incarnation, store.keys(), position, &sleep)
 }
 
 fn check_in(
     log: &mut dyn TransactionLog,
     incarnation: Incarnation,
+    keys: &Keys,
     position: UnitPosition,
     sleep: &Sleep,
 ) -> Result<(), Box<dyn Error>> {
@@ -46,7 +50,8 @@ fn check_in(
     }
     let sequence = position.record.sequence;
     let mut changes = Changes::behind(resumed.passes_over);
-    let mut reader = Reader::new(log, resumed.start, Goal::Through(sequence));
+    let mut reader =
+        Reader::new(log, resumed.start, Goal::Through(sequence)).with_keys(keys.clone());
     let mut is_whole = true;
     loop {
         match reader.next(log)? {

@@ -7,7 +7,7 @@ use txlog::record::ChainValue;
 
 fn checked(position: UnitPosition) -> Result<(), String> {
     let (sleep, _) = Sleep::new();
-    check_in(&mut log(), LOG, position, &sleep).map_err(|why| why.to_string())
+    check_in(&mut log(), LOG, &Keys::none(), position, &sleep).map_err(|why| why.to_string())
 }
 
 #[test]
