@@ -14,6 +14,8 @@
 //! in a few words how far it is. Two that take the same snapshots would waste one's work and lose
 //! nothing, so a claim is no lock: one that was given up for dead may still be at work.
 
+use crate::branch::Pin;
+use crate::stretch;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -42,9 +44,16 @@ impl Content {
         }
     }
 
-    /// What has this name.
+    /// What has this name. A log may lie beside the snapshots, and its directory may be called
+    /// `log-1`: what is not spelled exactly as a stretch or a pin is neither.
     pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|content| name.starts_with(content.prefix()))
+        if stretch::records_of(name).is_some() {
+            return Some(Self::Log);
+        }
+        if Pin::of(name).is_some() {
+            return Some(Self::Pins);
+        }
+        name.starts_with(Self::Snapshots.prefix()).then_some(Self::Snapshots)
     }
 }
 

@@ -2,8 +2,9 @@
 //! own but names the parent's, and a pin in the parent's archive keeps what it names.
 
 use crate::archive::Content;
-use crate::manifest::{not_a_number, word};
-use base::{Epoch, Incarnation, Position, Sequence};
+use crate::manifest::word;
+use crate::store::names_of;
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 
 /// Where the data of a branch's first snapshot lies: in another archive, whose owner may go on.
@@ -52,7 +53,7 @@ impl Parent {
     /// A field that should be a number is none, or they contradict each other.
     pub fn point(&self) -> Result<BranchPoint, String> {
         if self.sequence > self.through {
-            return Err(not_a_number(&self.through.to_string()));
+            return Err("its snapshot is behind the branch's place".to_owned());
         }
         let (incarnation, sequence) = (Incarnation(word(&self.log)?), Sequence(self.through));
         let position = Position { incarnation, sequence };
@@ -97,6 +98,21 @@ impl Pin {
         };
         // Others spell it otherwise, or go on behind it.
         (pin.name() == name).then_some(pin)
+    }
+
+    /// Not a pin but the mark of who removes old snapshots: a draft that is never published.
+    pub(crate) fn mark(log: Incarnation, now: UnixMillis) -> Self {
+        let through = Sequence(now.0.unsigned_abs());
+        Self { behind: Sequence(u64::MAX), through, branch: log }
+    }
+
+    pub(crate) fn is_mark(&self) -> bool {
+        self.behind == Sequence(u64::MAX)
+    }
+
+    /// Whether it keeps the snapshot of this name.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        name.starts_with(&names_of(self.behind))
     }
 
     /// Whether it needs one of these records of the log.

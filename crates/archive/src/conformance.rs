@@ -255,6 +255,15 @@ fn each_content_is_listed_alone(bench: &mut dyn Bench) {
         let named: Vec<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(named, [name]);
     }
+    // What is not spelled as a stretch or a pin is another's: a log, perhaps.
+    for other in ["log-1", "log-orders", "pin-x", "log-00000000000000000001"] {
+        drop(archive.begin(other).expect("nobody has the name"));
+        archive.remove_unpublished(Unfinished::All).expect("it can be tidied");
+        for content in Content::ALL {
+            let listed = archive.list(content).expect("the archive can be listed");
+            assert!(listed.iter().all(|entry| entry.name != other), "{other}");
+        }
+    }
     let stored = archive.open(stretch, &part).expect("it is there");
     assert_eq!(read(&*stored, 0, 5), b"part");
     // What its writer left is tidied away as a snapshot's is.

@@ -54,7 +54,7 @@ pub use archive::{
 pub use branch::{BranchPoint, Parent, Pin};
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
-pub use log_store::{Extent, LogStore};
+pub use log_store::{Extent, LogStore, covered};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use pruning::Pruned;
 pub use reader::PartReader;

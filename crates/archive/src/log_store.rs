@@ -29,6 +29,18 @@ pub struct Extent {
     pub last: Sequence,
 }
 
+/// The last record through which everything behind this one is archived: this one, if what follows
+/// it is not. The extents are in order.
+pub fn covered(extents: &[Extent], behind: Sequence) -> Sequence {
+    let mut through = behind;
+    for extent in extents {
+        if extent.first <= through.next() {
+            through = through.max(extent.last);
+        }
+    }
+    through
+}
+
 impl LogStore {
     /// The log in this archive.
     pub fn over(archive: Arc<dyn Archive>) -> Self {
@@ -53,19 +65,10 @@ impl LogStore {
         Ok(extents)
     }
 
-    /// The stretch that goes furthest; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`Self::find`].
-    pub fn newest(&self) -> io::Result<Option<Stretch>> {
-        let newest = self.list()?.into_iter().max_by_key(|extent| extent.last);
-        newest.map(|extent| self.find(&extent)).transpose()
-    }
-
     /// The stretch of these records.
     ///
     /// # Errors
-    /// The archive's; `InvalidData` if its manifest or its part is damaged.
+    /// The archive's; `InvalidData` if its manifest is damaged.
     pub fn find(&self, extent: &Extent) -> io::Result<Stretch> {
         let name = name_of(extent.first, extent.last);
         let invalid =
@@ -94,12 +97,22 @@ impl LogStore {
         let mut draft = match self.archive.begin(&name) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let extent = Extent { first: facts.first.sequence, last: facts.last };
-                let there = self.find(&extent)?;
-                if there.facts == facts {
-                    return Ok(there);
+                match self.find(&extent) {
+                    Ok(there) if there.facts == facts => return Ok(there),
+                    Ok(_) => {
+                        let what = format!("{name} is there with other records");
+                        return Err(io::Error::new(ErrorKind::InvalidData, what));
+                    }
+                    // It is good for nothing, and what it should hold is here.
+                    Err(error) if error.kind() == ErrorKind::InvalidData => {
+                        self.archive.remove(&name)?;
+                        self.archive.begin(&name)?
+                    }
+                    Err(error) => {
+                        let what = format!("{name} is being written, or was left so: {error}");
+                        return Err(io::Error::new(error.kind(), what));
+                    }
                 }
-                let what = format!("{name} is there with other records");
-                return Err(io::Error::new(ErrorKind::InvalidData, what));
             }
             begun => begun?,
         };
@@ -136,5 +149,25 @@ impl LogStore {
             }
         }
         failure.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_covered_has_no_gap() {
+        let extent = |(first, last)| Extent { first: Sequence(first), last: Sequence(last) };
+        let covered = |extents: &[(u64, u64)], behind| {
+            let extents: Vec<Extent> = extents.iter().copied().map(extent).collect();
+            covered(&extents, Sequence(behind)).0
+        };
+        assert_eq!(covered(&[], 7), 7);
+        assert_eq!(covered(&[(1, 5), (4, 9), (10, 12)], 3), 12);
+        assert_eq!(covered(&[(1, 5), (7, 12)], 3), 5, "6 is missing");
+        assert_eq!(covered(&[(5, 12)], 3), 3, "4 is missing");
+        assert_eq!(covered(&[(1, 12)], 11), 12);
+        assert_eq!(covered(&[(1, 12)], 20), 20);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::archive::Content;
 use crate::branch::{Parent, Pin};
+use crate::log_store::covered;
 use crate::retention;
 use crate::store::{Access, Candidate, OfLog, Snapshot, SnapshotStore};
 use base::{Incarnation, Position, Sequence, UnixMillis};
@@ -41,15 +42,33 @@ impl SnapshotStore {
     ) -> io::Result<Pruned> {
         let limits = self.limits();
         let OfLog { candidates, foreign } = self.list_of(log)?;
+        let is_whole = |candidate: &&Candidate| matches!(candidate, Candidate::Whole(_));
+        if candidates.iter().filter(is_whole).count() < limits.retained {
+            return Ok(Pruned { trim: None, archived: None, failure: None });
+        }
+        // Who pins looks for this mark afterwards: either it sees the mark, or its pin is seen here.
+        let mark = self.archive.begin(&Pin::mark(log, now).name())?;
+        let pruned = self.prune_marked(log, pins, named, now, (candidates, foreign));
+        let unmarked = mark.abandon().err();
+        pruned.map(|it| Pruned { failure: it.failure.or(unmarked), ..it })
+    }
+
+    fn prune_marked(
+        &self,
+        log: Incarnation,
+        pins: &[Sequence],
+        named: &[String],
+        now: UnixMillis,
+        (candidates, foreign): (Vec<Candidate>, Vec<String>),
+    ) -> io::Result<Pruned> {
+        let limits = self.limits();
+        let branches = self.pins()?;
         let whole = candidates.iter().filter_map(|candidate| match candidate {
             Candidate::Whole(snapshot) => Some(snapshot),
             Candidate::Damaged { .. } => None,
         });
         let whole: Vec<&Snapshot> = whole.collect();
-        let Some(oldest) = whole.get(limits.retained - 1) else {
-            return Ok(Pruned { trim: None, archived: None, failure: None });
-        };
-        let branches = self.pins()?;
+        let oldest = whole[limits.retained - 1];
         let at_or_before =
             |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
@@ -59,9 +78,6 @@ impl SnapshotStore {
             pinned.iter().any(|it| it.name == *name)
                 || named.contains(name)
                 || in_window.contains(&name.as_str())
-        };
-        let is_of_branch = |snapshot: &Snapshot| {
-            branches.iter().any(|pin| pin.behind == snapshot.point.position.sequence)
         };
         let mut failure = None;
         let mut left = limits.retained;
@@ -75,7 +91,7 @@ impl SnapshotStore {
                     Ok(())
                 }
                 // Its log stays through the branch's record alone.
-                Candidate::Whole(snapshot) if is_of_branch(snapshot) => Ok(()),
+                it if branches.iter().any(|pin| pin.is_of(it.name())) => Ok(()),
                 Candidate::Whole(snapshot) => self.remove(snapshot, log),
                 Candidate::Damaged { .. } if left > 0 => Ok(()),
                 Candidate::Damaged { name, may_be_whole: false, .. } if foreign.is_empty() => {
@@ -94,8 +110,8 @@ impl SnapshotStore {
             let pruned = self.log().prune(needed.position.sequence, &branches);
             failure = pruned.err().or(failure);
         }
-        let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
-        let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
+        let pinned_at = pinned.iter().map(|it| it.point.position);
+        let held = pinned_at.fold(oldest.point.position, |held, at| held.min(at));
         let (trim, archived) = self.trim(log, held.sequence, needed.position.sequence)?;
         // Whoever has no snapshot to begin with needs the log from its beginning.
         let trim = (pinned.len() == pins.len()).then_some(held.at(trim));
@@ -114,11 +130,23 @@ impl SnapshotStore {
         if self.limits().window_seconds == 0 {
             return Ok((before(held), None));
         }
-        let newest = self.log().newest()?.map(|stretch| stretch.facts);
-        let archived = newest.filter(|it| it.first.incarnation == log).map(|it| it.last);
+        let archived = self.archived(log, needed)?;
         // What no snapshot leads to needs no archive.
         let through = before(needed).max(archived.unwrap_or_default());
         Ok((before(held).min(through), archived))
+    }
+
+    /// The record through which this log is archived, without a gap, behind this one, if it is.
+    fn archived(&self, log: Incarnation, behind: Sequence) -> io::Result<Option<Sequence>> {
+        let stretches = self.log();
+        let extents = stretches.list()?;
+        let through = covered(&extents, behind);
+        match extents.iter().find(|it| it.last == through && through > behind) {
+            Some(extent) if stretches.find(extent)?.facts.first.incarnation == log => {
+                Ok(Some(through))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Removes a snapshot, and what it keeps of a parent's archive first: behind it nobody would
@@ -131,8 +159,20 @@ impl SnapshotStore {
     }
 
     fn release(&self, parent: &Parent, log: Incarnation) -> io::Result<()> {
-        let released =
-            self.parent(parent, Access::Write).and_then(|store| store.unpin(&parent.pin(log)));
+        let released = self.parent(parent, Access::Write).and_then(|store| {
+            let (pin, there) = (parent.pin(log), store.pins()?);
+            // An archive that has neither is not the one: it may lie on a disk that is not mounted.
+            let is_it = || -> io::Result<bool> {
+                Ok(store.list()?.iter().any(|it| it.name() == parent.snapshot))
+            };
+            match there.contains(&pin) {
+                true => store.unpin(&pin),
+                false if is_it()? => Ok(()),
+                false => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "it does not know the branch"))
+                }
+            }
+        });
         released.map_err(|error| {
             let what = format!("the branch's parent {} keeps what it needs: {error}", parent.store);
             io::Error::new(error.kind(), what)
@@ -149,20 +189,31 @@ impl SnapshotStore {
         Ok(published.filter_map(|entry| Pin::of(&entry.name)).collect())
     }
 
-    /// Keeps for a branch what it needs of this archive. `said` is for people: whose it is. One
-    /// that is there already is no error.
+    /// Whether somebody removes old snapshots just now, and may not have seen a pin.
     ///
     /// # Errors
     /// The archive's.
-    pub fn pin(&self, pin: &Pin, said: &[u8]) -> io::Result<()> {
+    pub fn is_being_pruned(&self) -> io::Result<bool> {
+        let entries = self.archive.list(Content::Pins)?;
+        let is_mark = |name: &str| Pin::of(name).is_some_and(|pin| pin.is_mark());
+        Ok(entries.iter().any(|entry| !entry.is_published && is_mark(&entry.name)))
+    }
+
+    /// Keeps for a branch what it needs of this archive, once nobody removes old snapshots who has
+    /// not seen it ([`Self::is_being_pruned`]). `said` is for people: whose it is. Whether it is
+    /// new.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn pin(&self, pin: &Pin, said: &[u8]) -> io::Result<bool> {
         match self.archive.begin(&pin.name()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match self.pins()?.contains(pin) {
-                    true => Ok(()),
+                    true => Ok(false),
                     false => Err(error),
                 }
             }
-            begun => begun?.publish(said),
+            begun => begun?.publish(said).map(|()| true),
         }
     }
 

@@ -22,9 +22,10 @@ pub fn in_window<'a>(whole: &[&'a Snapshot], limits: &Limits, now: UnixMillis) -
         .map_or(whole.len(), |at| at + 1);
     let mut kept: Vec<&Snapshot> = Vec::new();
     for &snapshot in whole[..base].iter().rev() {
-        let since =
-            |before: &&Snapshot| snapshot.point.clock.0.saturating_sub(before.point.clock.0);
-        if kept.last().is_none_or(|it| since(it) >= millis(window_spacing_seconds)) {
+        // A clock that was set back makes any distance.
+        let since = |before: &&Snapshot| snapshot.point.clock.0.abs_diff(before.point.clock.0);
+        let spacing = window_spacing_seconds.saturating_mul(1000);
+        if kept.last().is_none_or(|it| since(it) >= spacing) {
             kept.push(snapshot);
         }
     }

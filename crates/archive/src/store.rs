@@ -371,7 +371,7 @@ impl SnapshotStore {
 }
 
 /// What the names of all snapshots of one record begin with.
-fn names_of(sequence: Sequence) -> String {
+pub(crate) fn names_of(sequence: Sequence) -> String {
     format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
 }
 

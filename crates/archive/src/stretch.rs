@@ -163,7 +163,7 @@ pub(crate) fn records_of(name: &str) -> Option<(Sequence, Sequence)> {
         digits.parse().ok().filter(|_| is_plain).map(Sequence)
     };
     let (first, last) = (number(first)?, number(last)?);
-    (first <= last && first > Sequence::ZERO).then_some((first, last))
+    (first <= last && first > Sequence::ZERO && last < Sequence(u64::MAX)).then_some((first, last))
 }
 
 #[cfg(test)]
@@ -220,6 +220,7 @@ mod tests {
             "log-00000000000000000000-00000000000000000007",
             "log-+0000000000000000007-00000000000000000007",
             "log-99999999999999999999-99999999999999999999",
+            "log-00000000000000000007-18446744073709551615",
             "snapshot-00000000000000000007-000",
         ] {
             assert_eq!(records_of(wrong), None, "{wrong}");

@@ -38,8 +38,7 @@ const SNAPSHOT_STORE: &str = "where snapshots lie: what all servers reach";
 const KEY_FILE: &str = "file of the keys that encrypt log and snapshots; \"\": plain";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
 const SNAPSHOTS_RETAINED: &str = "whole snapshots that always stay, the newest ones";
-const RESTORE_WINDOW: &str =
-    "seconds back to each moment of which one can go; 0: no log is archived";
+const RESTORE_WINDOW: &str = "seconds to each moment of which one can go back; 0: none";
 const WINDOW_SPACING: &str = "seconds between the snapshots that stay for the restore window";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";

@@ -15,6 +15,7 @@ use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use txlog::file::{FileOptions, LogError, Queues};
 use txlog::reader::Start;
@@ -26,6 +27,10 @@ use world::disk_queue::{ThreadDiskQueue, Urgency};
 
 /// Between two looks at a log that has nothing new.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// A log that says nothing for so long is not archived any further until the next snapshot: other
+/// jobs wait meanwhile.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Between two attempts to open a log in a directory that another process is beginning, and how
 /// many there are before that is an error: five seconds, for three syncs of a slow disk.
@@ -108,11 +113,19 @@ fn archived_at(archive: &str, keys: &Keys) -> Result<LogStore, Box<dyn Error>> {
 /// How a server archives the log at this place: as one that reads along, in a job.
 pub fn archiver(place: &Location) -> ArchiveLog {
     let place = place.clone();
-    Arc::new(move |store, through| {
+    Arc::new(move |store, through, is_over| {
         let archived = || -> Result<(), Failure> {
             let (sleep, waker) = Sleep::new();
             let log = open_to_follow(&place, &KnownLog::default(), waker)?;
+            let mut idle = Duration::ZERO;
             archived::archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
+                if is_over.load(Ordering::Relaxed) {
+                    return Err("the server goes on to something else".into());
+                }
+                idle = if is_idle { idle + LOG_PAUSE } else { Duration::ZERO };
+                if idle > SILENCE_MAX {
+                    return Err("the log does not answer".into());
+                }
                 if is_idle {
                     sleep.pause(LOG_PAUSE);
                 }

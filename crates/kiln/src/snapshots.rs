@@ -35,7 +35,14 @@ fn parents(entropy: u64) -> OpenArchive {
         let entropy = entropy.wrapping_add(1 + opened.fetch_add(1, Ordering::Relaxed));
         let store = match access {
             Access::Read => open_to_read(&place),
-            Access::Write => open_place(&place, entropy),
+            Access::Write => match &place {
+                // Of one that is not mounted nothing could be taken back.
+                Location::Folder(folder) if !folder.is_dir() => {
+                    let what = format!("{} is not there", folder.display());
+                    return Err(io::Error::new(io::ErrorKind::NotFound, what));
+                }
+                place => open_place(place, entropy),
+            },
         };
         store.map(|store| store.archive()).map_err(|why| io::Error::other(why.to_string()))
     })

@@ -16,6 +16,7 @@ mod stretch;
 pub use archiver::{Archiver, archive};
 pub use reading::ArchivedLog;
 pub(crate) use records::ArchivedRecords;
+pub use records::verify;
 
 use archive::ChainPoint;
 use base::{Incarnation, Position, Sequence};

@@ -32,6 +32,7 @@ pub use pace::Pace;
 use pruning::Pruning;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use stores::{Looked, Stores};
 pub use stores::{MemberSighting, Sighting, Unseen};
 use txlog::Gate;
@@ -42,7 +43,8 @@ const RETRY_NANOS: u64 = 60_000_000_000;
 
 /// Archives the log through a record, in a job on a thread of its own: opens the log to read it,
 /// and copies it ([`crate::archived`]). Why it cannot, in words.
-pub type ArchiveLog = Arc<dyn Fn(&SnapshotStore, Sequence) -> Result<(), String> + Send + Sync>;
+pub type ArchiveLog =
+    Arc<dyn Fn(&SnapshotStore, Sequence, &AtomicBool) -> Result<(), String> + Send + Sync>;
 
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +119,8 @@ pub struct Snapshots {
     offbox: OffBox,
     /// `None`: the log is not archived here.
     archive_log: Option<ArchiveLog>,
+    /// Whoever archives the log is to stop: this life of the process is over.
+    is_over: Arc<AtomicBool>,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -223,6 +227,7 @@ impl Snapshots {
             pruning: Pruning::default(),
             offbox: OffBox::default(),
             archive_log: None,
+            is_over: Arc::default(),
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
@@ -448,9 +453,11 @@ impl Snapshots {
         let store = self.store.clone();
         let has_window = store.limits().window_seconds > 0;
         let archive_log = self.archive_log.clone().filter(|_| has_window);
+        let is_over = Arc::clone(&self.is_over);
         submit(&mut *self.queue, move || {
             // Before it is seen and the log trimmed. A snapshot counts all the same.
-            let archived = archive_log.map(|it| it(&store, facts.point.position.sequence));
+            let archived =
+                archive_log.map(|it| it(&store, facts.point.position.sequence, &is_over));
             if let Some(Err(why)) = archived {
                 tracing::error!("the log cannot be archived, and is not trimmed: {why}");
             }
@@ -533,6 +540,13 @@ impl Snapshots {
             // It cannot be refused: none is under way.
             let _ = self.request(false, turn.monotonic);
         }
+    }
+}
+
+impl Drop for Snapshots {
+    /// The queue is waited for, and what archives the log may be at it for long.
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

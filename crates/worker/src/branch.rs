@@ -9,9 +9,9 @@
 //! (`shard::loading`). When the branch has snapshots of its own, the pin goes.
 
 use crate::take::{Claimed, Worker};
-use archive::{BranchPoint, Candidate, Parent, Snapshot, SnapshotPoint};
+use archive::{BranchPoint, Candidate, Parent, Snapshot, SnapshotPoint, covered};
 use base::{Incarnation, Position, Sequence, UnixMillis};
-use shard::archived::archive;
+use shard::archived::{archive, verify};
 use shard::loading::{Failure, KnownLog, OpenLog};
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::ChainValue;
@@ -19,6 +19,9 @@ use txlog::{Chain, Consumed, LogEvent, Origin};
 
 /// The version of RDB files where a snapshot does not say it.
 const RDB_VERSION: u32 = 10;
+
+/// How long a branch waits for who removes old snapshots, in nanoseconds.
+const PRUNING_NANOS_MAX: u64 = 60_000_000_000;
 
 /// A moment of a shard, found and not loaded.
 pub struct Fork {
@@ -124,8 +127,28 @@ impl Worker {
         let store = self.store.clone();
         let parent = Parent::new(&store.location(), &snapshot.name, behind, point);
         let pin = parent.pin(branch);
-        store.pin(&pin, said.as_bytes())?;
+        let is_new = store.pin(&pin, said.as_bytes())?;
+        let kept = self.keep_pinned(fork, claimed);
+        if let (Err(_), true) = (&kept, is_new) {
+            // What made it fail says more than what comes of that.
+            let _ = store.unpin(&pin);
+        }
+        kept.map(|()| parent)
+    }
+
+    fn keep_pinned(&mut self, fork: &Fork, claimed: &mut Claimed) -> Result<(), Failure> {
+        let Fork { snapshot, point, .. } = fork;
+        let behind = snapshot.point.position.sequence;
         let through = point.position.sequence;
+        let store = self.store.clone();
+        let began = self.clock.monotonic();
+        while store.is_being_pruned()? {
+            if self.clock.monotonic().since(began) > PRUNING_NANOS_MAX {
+                return Err("old snapshots are being removed just now: try again later".into());
+            }
+            self.rest(claimed)?;
+            (self.wait)();
+        }
         if through > behind {
             let known = KnownLog { must_exist: true, ..KnownLog::default() };
             let log = (self.open_log)(&known)?;
@@ -136,17 +159,16 @@ impl Worker {
                 self.rest(claimed)
             })?;
         }
-        // Who removed old snapshots had perhaps not seen the pin.
+        // Who removed old snapshots before had not seen the pin.
         let is_there = store.list()?.iter().any(|it| match it {
             Candidate::Whole(it) => it.name == snapshot.name,
             Candidate::Damaged { .. } => false,
         });
-        if !is_there || !is_archived(&store.log().list()?, behind, through) {
-            // The pin is of no use; whether it can be removed changes nothing.
-            let _ = store.unpin(&pin);
+        if !is_there || covered(&store.log().list()?, behind) < through {
             return Err("what the branch needs was removed meanwhile: try again".into());
         }
-        Ok(parent)
+        let from = snapshot.point.position.next();
+        verify(&store.log(), from, through, &mut || self.rest(claimed))
     }
 
     /// Begins the branch's log and publishes its first snapshot.
@@ -177,37 +199,5 @@ impl Worker {
         };
         let rdb = fork.snapshot.manifest.rdb.unwrap_or(RDB_VERSION);
         Ok(self.store.publish_branch(point, rdb, parent)?)
-    }
-}
-
-/// Whether all records behind one, through another, are archived.
-fn is_archived(extents: &[archive::Extent], behind: Sequence, through: Sequence) -> bool {
-    let mut next = behind.next();
-    for extent in extents {
-        if extent.first <= next {
-            next = next.max(extent.last.next());
-        }
-    }
-    next > through
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use archive::Extent;
-
-    #[test]
-    fn all_records_must_be_archived() {
-        let extent = |(first, last)| Extent { first: Sequence(first), last: Sequence(last) };
-        let is = |extents: &[(u64, u64)], behind, through| {
-            let extents: Vec<Extent> = extents.iter().copied().map(extent).collect();
-            is_archived(&extents, Sequence(behind), Sequence(through))
-        };
-        assert!(is(&[], 7, 7));
-        assert!(!is(&[], 7, 8));
-        assert!(is(&[(1, 5), (4, 9), (10, 12)], 3, 12));
-        assert!(!is(&[(1, 5), (7, 12)], 3, 12), "6 is missing");
-        assert!(!is(&[(5, 12)], 3, 12), "4 is missing");
-        assert!(is(&[(1, 12)], 11, 12));
     }
 }

@@ -8,7 +8,7 @@
 //! behind it, it has a beginning and no data, and no server starts on it: it says so.
 
 use crate::take::{Claimed, Worker};
-use archive::{Proof, Snapshot};
+use archive::{Content, Proof, Snapshot};
 use base::{Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use shard::loading::{Failure, OpenLog};
@@ -41,6 +41,9 @@ impl Worker {
         if standing.at == Sequence::ZERO {
             return Err("the shard held nothing yet at that moment".into());
         }
+        if engine.keyspace.is_partial() {
+            tracing::warn!("at that moment the shard held a part of its master's data alone");
+        }
         let position = Position { incarnation: log.incarnation, sequence: standing.at };
         Ok(Moment { engine, position, standing })
     }
@@ -50,11 +53,14 @@ impl Worker {
     /// # Errors
     /// It is not, or cannot be read.
     pub fn must_be_empty(&self) -> Result<(), Failure> {
-        if self.store.list()?.is_empty() {
-            return Ok(());
+        let archive = self.store.archive();
+        for content in Content::ALL {
+            if archive.list(content)?.iter().any(|entry| entry.is_published) {
+                let store = self.store.location();
+                return Err(format!("there are snapshots in {store}: name another place").into());
+            }
         }
-        let store = self.store.location();
-        Err(format!("there are snapshots in {store}: name another place").into())
+        Ok(())
     }
 
     /// Begins a log with what an engine holds, whose newest clock is `clock`, and publishes the
@@ -91,16 +97,7 @@ impl Worker {
         claimed: &mut Claimed,
     ) -> Result<(Position, Standing), Failure> {
         self.must_be_empty()?;
-        let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
-        let asked = log.handle.tail();
-        let tail = self.wait_for(&mut *log.handle, claimed, |event| match event {
-            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
-            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
-            _ => None,
-        })?;
-        if tail != before {
-            return Err("the new log has records already: name another place".into());
-        }
+        let before = self.must_be_new(log, claimed)?;
         let mut stamper = Stamper::new(WriterId(self.id), Chain::start(log.incarnation), clock);
         let payload = origin.encode();
         let mut buffer = empty_record(payload.len());
@@ -115,6 +112,28 @@ impl Worker {
         let ticket = log.handle.append(before, record);
         self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)?;
         Ok((before.next(), standing))
+    }
+
+    /// Looks whether a log is one in which nothing was begun yet; where its first record goes.
+    ///
+    /// # Errors
+    /// It is not, or does not answer.
+    pub fn must_be_new(
+        &mut self,
+        log: &mut OpenLog,
+        claimed: &mut Claimed,
+    ) -> Result<Position, Failure> {
+        let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
+        let asked = log.handle.tail();
+        let tail = self.wait_for(&mut *log.handle, claimed, |event| match event {
+            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
+            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
+            _ => None,
+        })?;
+        if tail != before {
+            return Err("the new log has records already: name another place".into());
+        }
+        Ok(before)
     }
 
     fn wait_durable(

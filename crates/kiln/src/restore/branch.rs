@@ -42,7 +42,9 @@ fn make(
 ) -> Result<Snapshot, Box<dyn Error>> {
     making.must_be_empty()?;
     let fork = parent.find_fork(goal, claimed)?;
-    let log = into.new_log(waker)?;
+    let mut log = into.new_log(waker)?;
+    // Before anything is kept for it.
+    making.must_be_new(&mut log, claimed)?;
     let said = format!("a branch in {}", making.store.location());
     let named = parent.keep_for_branch(&fork, log.incarnation, &said, claimed)?;
     making.begin_branch(&fork, named, log, claimed)

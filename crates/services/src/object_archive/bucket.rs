@@ -257,13 +257,15 @@ impl Bucket {
         let is_sorted = self.service != Service::Directory;
         let is_of = |meta: &ObjectMeta| self.names.is_of(content, &meta.location);
         let listed = listed.try_take_while(|meta| future::ready(Ok(!is_sorted || is_of(meta))));
-        let listed = listed.try_filter(|meta| future::ready(is_of(meta)));
         let mut listed = std::pin::pin!(listed);
         let mut snapshots: BTreeMap<String, Found> = BTreeMap::new();
         let mut count = 0;
         while let Some(meta) = listed.try_next().await? {
             let ObjectMeta { location, size, e_tag, last_modified, .. } = meta;
             let Some((name, role)) = self.names.read(&location) else { continue };
+            if Content::of(name) != Some(content) {
+                continue;
+            }
             count += 1;
             if count > OBJECTS_MAX {
                 let what = format!("more than {OBJECTS_MAX} objects lie in the archive");

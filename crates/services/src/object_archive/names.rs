@@ -72,7 +72,7 @@ impl Names {
         self.prefix.clone().join("probe").join(format!("{entropy:016x}"))
     }
 
-    /// Whether an object stands where these do.
+    /// Whether an object stands where these do, or others of the same prefix.
     pub fn is_of(&self, content: Content, path: &Path) -> bool {
         path.as_ref().starts_with(self.before(content).as_ref())
     }
@@ -84,12 +84,12 @@ impl Names {
             "" => text,
             prefix => text.strip_prefix(prefix)?.strip_prefix('/')?,
         };
-        Content::of(rest)?;
-        match rest.split_once('/') {
-            Some((name, MANIFEST)) => Some((name, Role::Manifest)),
-            Some((name, part)) => Some((name, Role::Part(part))),
-            None => rest.strip_suffix(SIGN).map(|name| (name, Role::Sign)),
-        }
+        let (name, role) = match rest.split_once('/') {
+            Some((name, MANIFEST)) => (name, Role::Manifest),
+            Some((name, part)) => (name, Role::Part(part)),
+            None => (rest.strip_suffix(SIGN)?, Role::Sign),
+        };
+        Content::of(name).map(|_| (name, role))
     }
 }
 
@@ -113,5 +113,9 @@ mod tests {
         }
         let names = Names::new(Path::from("some/shard"));
         assert_eq!(names.read(&Path::from("some/shards/snapshot-7-000.writing")), None);
+        // A log may lie beside the snapshots.
+        for other in ["log-orders/00/log/00000000000000000001", "log-1.writing", "pin-x/part"] {
+            assert_eq!(names.read(&Path::from(format!("some/shard/{other}"))), None, "{other}");
+        }
     }
 }

@@ -2,8 +2,11 @@
 
 use super::{at, chain_of, point_of};
 use crate::loading::{Failure, OpenLog};
-use archive::{Candidate, LogStore, Snapshot, SnapshotStore, StretchFacts};
-use base::{Incarnation, Position, Sequence, UnixMillis};
+use archive::{
+    Candidate, Extent, LogStore, Snapshot, SnapshotStore, Stretch, StretchFacts, covered,
+};
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use txlog::record::{self, ChainValue};
 use txlog::{Chain, LogEvent};
@@ -20,6 +23,14 @@ struct Beginning {
     clock: UnixMillis,
 }
 
+impl Beginning {
+    const START: Self = Self {
+        at: Sequence::ZERO,
+        chain: Chain { value: ChainValue(0), epoch: Epoch(0) },
+        clock: UnixMillis(0),
+    };
+}
+
 /// A copying under way. What was read of the log goes in, record by record.
 pub struct Archiver {
     store: LogStore,
@@ -28,17 +39,19 @@ pub struct Archiver {
     through: Sequence,
     /// Behind the last record that was taken.
     behind: Beginning,
+    /// What was archived when it began, in order.
+    extents: Vec<Extent>,
     /// Where else it may begin, if the log does not reach back: in order.
-    beginnings: Vec<Beginning>,
+    beginnings: VecDeque<Beginning>,
     /// The stretch that is being gathered: where the chain stands before it, and its records.
     before: Beginning,
     records: Vec<u8>,
 }
 
 impl Archiver {
-    /// Begins where the archive ends; if it has nothing, behind the oldest snapshot of this record
-    /// or a later one, as to no earlier moment is there a way back. `None` if everything through
-    /// `through` is archived.
+    /// Begins behind the oldest snapshot, as to no earlier moment is there a way back, or where the
+    /// archive ends that begins there. If nothing is archived, it is the oldest snapshot of `needed`
+    /// or a later record. `None` if everything through `through` is archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.
@@ -50,48 +63,56 @@ impl Archiver {
         stretch_bytes: usize,
     ) -> io::Result<Option<Self>> {
         let log = store.log();
-        let newest = log.list()?.into_iter().max_by_key(|extent| extent.last);
-        if newest.as_ref().is_some_and(|extent| extent.last >= through) {
-            return Ok(None);
-        }
+        let extents = log.list()?;
         let mut beginnings = beginnings(store, incarnation, through)?;
-        if newest.is_none() {
+        if extents.is_empty() {
             beginnings.retain(|it| it.at >= needed);
         }
-        let Some(oldest) = beginnings.first().map(|it| it.at) else {
-            let what = format!("no snapshot of record {needed} or a later one is there");
-            return Err(io::Error::other(what));
-        };
-        if let Some(extent) = newest.filter(|extent| extent.last >= oldest) {
-            match log.find(&extent) {
-                Ok(stretch) if stretch.facts.first.incarnation != incarnation => {
-                    let what = format!("{} is of another log", stretch.name);
-                    return Err(io::Error::new(ErrorKind::InvalidData, what));
-                }
-                Ok(stretch) => {
-                    let chain = chain_of(stretch.facts.behind);
-                    let clock = stretch.facts.clock;
-                    beginnings.retain(|it| it.at > extent.last);
-                    beginnings.insert(0, Beginning { at: extent.last, chain, clock });
-                }
-                // What it holds is archived once more.
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    tracing::error!("the newest archived log is damaged: {error}");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let first = beginnings.remove(0);
-        Ok(Some(Self {
+        let mut archiver = Self {
             store: log,
             stretch_bytes,
             incarnation,
             through,
-            behind: first,
-            beginnings,
-            before: first,
+            behind: Beginning::START,
+            extents,
+            beginnings: beginnings.into(),
+            before: Beginning::START,
             records: Vec::new(),
-        }))
+        };
+        Ok(archiver.begin_next()?.then_some(archiver))
+    }
+
+    /// Begins behind the next snapshot, or where the archive ends that begins there; whether there
+    /// is anything to be archived.
+    fn begin_next(&mut self) -> io::Result<bool> {
+        let Some(beginning) = self.beginnings.pop_front() else {
+            return Err(io::Error::other("no snapshot is there that the log reaches back to"));
+        };
+        let mut behind = beginning;
+        let archived = covered(&self.extents, beginning.at);
+        if archived > beginning.at
+            && let Some(extent) = self.extents.iter().find(|it| it.last == archived)
+        {
+            match self.store.find(extent) {
+                Ok(Stretch { name, facts, .. }) if facts.first.incarnation != self.incarnation => {
+                    let what = format!("{name} is of another log");
+                    return Err(io::Error::new(ErrorKind::InvalidData, what));
+                }
+                Ok(Stretch { facts, .. }) => {
+                    let (at, chain, clock) = (archived, chain_of(facts.behind), facts.clock);
+                    behind = Beginning { at, chain, clock };
+                }
+                // What it holds is archived once more.
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    tracing::error!("archived log is damaged: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.behind = behind;
+        self.before = behind;
+        self.records.clear();
+        Ok(behind.at < self.through)
     }
 
     /// The record that is to be taken next.
@@ -150,27 +171,21 @@ impl Archiver {
     }
 
     /// The log was trimmed and begins here: begins again behind the next snapshot that it reaches
-    /// back to.
+    /// back to; whether there is anything to be archived.
     ///
     /// # Errors
     /// There is none.
-    pub fn trimmed(&mut self, first: Sequence) -> io::Result<()> {
-        self.beginnings.retain(|it| it.at.next() >= first && it.at < self.through);
-        if self.beginnings.is_empty() {
-            let what = format!("the log was trimmed and begins at record {first}");
-            return Err(io::Error::other(what));
-        }
-        let next = self.beginnings.remove(0);
+    pub fn trimmed(&mut self, first: Sequence) -> io::Result<bool> {
+        self.beginnings.retain(|it| it.at.next() >= first);
+        let from = self.behind.at.next();
+        let goes_on = self.begin_next()?;
         tracing::warn!(
-            from = self.behind.at.next().0,
-            through = next.at.0,
+            from = from.0,
+            before = first.0,
             "these records were trimmed and are not in the archive: there is no way back to a \
              moment among them"
         );
-        self.behind = next;
-        self.before = next;
-        self.records.clear();
-        Ok(())
+        Ok(goes_on)
     }
 }
 
@@ -185,10 +200,18 @@ fn beginnings(
         let chain = Chain { value: ChainValue(point.chain), epoch: point.epoch };
         Beginning { at: point.position.sequence, chain, clock: point.clock }
     };
-    let whole = store.list()?.into_iter().filter_map(|candidate| match candidate {
-        Candidate::Whole(snapshot) => Some(snapshot),
-        Candidate::Damaged { .. } => None,
-    });
+    let mut whole = Vec::new();
+    for candidate in store.list()? {
+        match candidate {
+            Candidate::Whole(snapshot) => whole.push(snapshot),
+            // Perhaps the oldest, whose log must not be left out.
+            Candidate::Damaged { name, why, may_be_whole: true } => {
+                return Err(io::Error::other(format!("{name} cannot be read: {why}")));
+            }
+            Candidate::Damaged { .. } => {}
+        }
+    }
+    let whole = whole.into_iter();
     let ours = whole.filter(|it| it.point.position.incarnation == incarnation);
     let mut found: Vec<Beginning> = ours.map(behind).filter(|it| it.at < through).collect();
     found.sort_by_key(|it| it.at);
@@ -225,7 +248,9 @@ pub fn archive(
                     return Ok(());
                 }
                 LogEvent::Trimmed { first } => {
-                    archiver.trimmed(first)?;
+                    if !archiver.trimmed(first)? {
+                        return Ok(());
+                    }
                     log.handle.read_from(archiver.next());
                 }
                 LogEvent::Lost => return Err("the log was deleted or cut".into()),

@@ -47,7 +47,7 @@ pub fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result
 /// How a node archives its log: in a job, so within one instant of its own time.
 pub fn archiver(disk: &SimDisk) -> ArchiveLog {
     let disk = disk.clone();
-    Arc::new(move |store, through| {
+    Arc::new(move |store, through, _| {
         let timeline = Timeline::new();
         let log = open_log(&disk, &timeline, &KnownLog::default());
         let archived = log.and_then(|log| {
