@@ -314,3 +314,91 @@ fn killed_at_any_step_a_branch_is_whole_or_none() {
     }
     assert!(kills > 20, "{kills}, of which {whole} had it all");
 }
+
+/// A shard without a restore window that took these two snapshots and was written to since.
+fn with_two_snapshots(
+    seed: u64,
+) -> (SimDisk, SnapshotStore, Vec<Sequence>, Vec<(Sequence, Digest)>) {
+    let disk = SimDisk::new(seed);
+    let mut ledger = super::world::Ledger::default();
+    let mut life = Life::start(&disk, seed, &mut ledger).expect("the disk is whole");
+    let mut random = Random::stream(seed, "two snapshots");
+    for _ in 0..3 {
+        for _ in 0..6 {
+            let text = String::from_utf8(super::crash::requests(&mut random)).expect("text");
+            life.client.send(text.replace("BGSAVE SCHEDULE", "PING").as_bytes());
+            for _ in 0..30 {
+                assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
+            }
+        }
+        life.client.send(b"BGSAVE SCHEDULE\r\n");
+        for _ in 0..60 {
+            assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
+        }
+    }
+    drop(life);
+    disk.kill_process();
+    let parent = Disks::default().add("parent", &disk);
+    let whole = parent.list().expect("it lists").into_iter().filter_map(|it| match it {
+        archive::Candidate::Whole(it) => Some(it.point.position.sequence),
+        archive::Candidate::Damaged { .. } => None,
+    });
+    let whole = whole.collect();
+    (disk, parent, whole, ledger.states().collect())
+}
+
+#[test]
+fn what_one_branch_archived_hides_no_gap_from_the_next_nor_from_a_window() {
+    let mut branched = 0;
+    for seed in 1..=6 {
+        let (from, parent, snapshots, states) = with_two_snapshots(seed);
+        let [newer, older] = snapshots[..] else { panic!("{snapshots:?}") };
+        // First behind the newer one, then between the two.
+        let (tail, between) = (states.last().expect("there are some").0, Sequence(newer.0 - 1));
+        for (number, goal) in [tail, between, older.next()].into_iter().enumerate() {
+            let into = SimDisk::new(seed * 1000 + number as u64);
+            let disks = Disks::default();
+            disks.add("parent", &from);
+            let child = disks.add("child", &into);
+            let at = branch((&from, parent.clone()), Goal::Through(goal), (&into, child.clone()));
+            let at = at.expect("the log has it");
+            let life = Life::start_over(child, &into, seed).expect("it starts");
+            let expected = states.iter().find(|(record, _)| *record == at).map(|(_, state)| *state);
+            assert!(expected.is_none_or(|expected| expected == held(&life)));
+            branched += u32::from(expected.is_some());
+        }
+        // A window that is opened now reaches back to the older one.
+        let store = archived::with_window(parent.clone());
+        let mut life = Life::start_over(store.clone(), &from, seed).expect("as ever");
+        life.server.core.archive_log_by(super::worker::archiver(&from));
+        live(&mut life, &mut Random::stream(seed, "later"), 8);
+        drop(life);
+        from.kill_process();
+        let extents = store.log().list().expect("it lists");
+        let oldest = snapshots.into_iter().min().expect("there are two");
+        let covered = archive::covered(&extents, oldest);
+        assert!(covered > tail, "archived without a gap from {oldest} to {covered}, not {tail}");
+    }
+    assert!(branched > 6, "{branched}");
+}
+
+#[test]
+fn a_branch_that_fails_leaves_no_pin_and_one_waits_for_who_prunes() {
+    let (from, parent, _, states) = with_two_snapshots(3);
+    let goal = Goal::Through(states.last().expect("there are some").0);
+    let mut worker = reader(&from, parent.clone());
+    let mut course = worker.unclaimed();
+    let fork = worker.find_fork(goal, &mut course).expect("it is there");
+    // The mark of one that removes old snapshots: a draft that is not published.
+    let mark = "pin-18446744073709551615-00000000000000000001-0000000000000001";
+    let draft = parent.archive().begin(mark).expect("nobody has the name");
+    assert!(parent.is_being_pruned().expect("it lists"));
+    let branch = base::Incarnation(77);
+    let why = worker.keep_for_branch(&fork, branch, "a branch", &mut course).map(|_| ());
+    let why = why.expect_err("the one never ends").to_string();
+    assert!(why.contains("old snapshots are being removed"), "{why}");
+    assert_eq!(parent.pins().expect("it lists"), []);
+    draft.abandon().expect("the disk is whole");
+    worker.keep_for_branch(&fork, branch, "a branch", &mut course).expect("nobody is at it");
+    assert_eq!(parent.pins().expect("it lists").len(), 1);
+}
