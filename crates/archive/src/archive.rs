@@ -14,48 +14,11 @@
 //! in a few words how far it is. Two that take the same snapshots would waste one's work and lose
 //! nothing, so a claim is no lock: one that was given up for dead may still be at work.
 
-use crate::branch::Pin;
-use crate::stretch;
+use crate::names::Content;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What an archive keeps under a name: parts and a manifest. What it is for shows in the name.
-/// Whatever else lies in an archive is not its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content {
-    Snapshots,
-    /// Stretches of the log ([`crate::LogStore`]).
-    Log,
-    /// What branches need of these: entries without parts ([`crate::Pin`]).
-    Pins,
-}
-
-impl Content {
-    pub const ALL: [Self; 3] = [Self::Log, Self::Pins, Self::Snapshots];
-
-    /// What the names of these begin with.
-    pub fn prefix(self) -> &'static str {
-        match self {
-            Self::Snapshots => "snapshot-",
-            Self::Log => "log-",
-            Self::Pins => "pin-",
-        }
-    }
-
-    /// What has this name. A log may lie beside the snapshots, and its directory may be called
-    /// `log-1`: what is not spelled exactly as a stretch or a pin is neither.
-    pub fn of(name: &str) -> Option<Self> {
-        if stretch::records_of(name).is_some() {
-            return Some(Self::Log);
-        }
-        if Pin::of(name).is_some() {
-            return Some(Self::Pins);
-        }
-        name.starts_with(Self::Snapshots.prefix()).then_some(Self::Snapshots)
-    }
-}
 
 /// What an archive has under a name, or somebody is writing there.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,9 +1,8 @@
 //! What ties a shard to the one that it was branched from: its first snapshot holds no data of its
 //! own but names the parent's, and a pin in the parent's archive keeps what it names.
 
-use crate::archive::Content;
 use crate::manifest::word;
-use crate::store::names_of;
+use crate::names::{names_of, pin_name, pin_of};
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 
@@ -80,24 +79,12 @@ pub struct Pin {
 
 impl Pin {
     pub(crate) fn name(&self) -> String {
-        let Self { behind, through, branch } = self;
-        format!("{}{:020}-{:020}-{:016x}", Content::Pins.prefix(), behind.0, through.0, branch.0)
+        pin_name(self.behind, self.through, self.branch.0)
     }
 
     pub(crate) fn of(name: &str) -> Option<Self> {
-        let mut fields = name.strip_prefix(Content::Pins.prefix())?.split('-');
-        let mut number = |radix| {
-            let digits = fields.next()?;
-            let is_plain = digits.bytes().all(|it| it.is_ascii_hexdigit());
-            u64::from_str_radix(digits, radix).ok().filter(|_| is_plain)
-        };
-        let pin = Self {
-            behind: Sequence(number(10)?),
-            through: Sequence(number(10)?),
-            branch: Incarnation(number(16)?),
-        };
-        // Others spell it otherwise, or go on behind it.
-        (pin.name() == name).then_some(pin)
+        let (behind, through, branch) = pin_of(name)?;
+        Some(Self { behind, through, branch: Incarnation(branch) })
     }
 
     /// Not a pin but the mark of who removes old snapshots: a draft that is never published.

@@ -3,8 +3,9 @@
 //! Archives differ in how they find out that a writer is dead: by a lock that ended with it, or by
 //! its silence. The suite lets time pass where it must, and asks for what both promise.
 
-use crate::archive::{Archive, CLAIM_BYTES_MAX, Content, Draft, StoredPart, Unfinished};
+use crate::archive::{Archive, CLAIM_BYTES_MAX, Draft, StoredPart, Unfinished};
 use crate::encrypted::EncryptedArchive;
+use crate::names::Content;
 use encryption::{Keyring, Keys};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

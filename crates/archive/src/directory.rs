@@ -14,8 +14,9 @@
 
 mod claim;
 
-use crate::archive::{Archive, Claim, Content, Draft, Entry, NewPart, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Draft, Entry, NewPart, StoredPart, Unfinished};
 use crate::manifest::MANIFEST;
+use crate::names::Content;
 use base::disk::{DIRECT_BLOCK_BYTES, create_directory_durably};
 use base::{Disk, DiskFile};
 use std::any::Any;

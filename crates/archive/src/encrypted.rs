@@ -10,10 +10,9 @@
 
 mod part;
 
-use crate::archive::{
-    Archive, Claim, Content, Draft, Entry, NewPart, Published, StoredPart, Unfinished,
-};
+use crate::archive::{Archive, Claim, Draft, Entry, NewPart, Published, StoredPart, Unfinished};
 use crate::manifest::MANIFEST;
+use crate::names::Content;
 use encryption::object::{self, Encryptor};
 use encryption::{KeyError, Keys};
 use part::EncryptedPart;

@@ -20,6 +20,7 @@
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
 //! | `encrypted` | what is encrypted on its way to an archive, and decrypted on its way back |
+//! | `names` | what entries are called |
 //! | `directory` | the archive that is a directory |
 //! | `conformance` | what every archive must keep, as tests (a feature) |
 //!
@@ -37,6 +38,7 @@ mod encrypted;
 mod limits;
 mod log_store;
 mod manifest;
+mod names;
 mod pruning;
 mod reader;
 mod retention;
@@ -48,7 +50,7 @@ mod writer;
 mod tests;
 
 pub use archive::{
-    Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Content, Draft, Entry, NewPart,
+    Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Draft, Entry, NewPart,
     Published, StoredPart, Unfinished,
 };
 pub use branch::{BranchPoint, Parent, Pin};
@@ -56,6 +58,7 @@ pub use directory::DirectoryArchive;
 pub use limits::Limits;
 pub use log_store::{Extent, LogStore, covered};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
+pub use names::Content;
 pub use pruning::Pruned;
 pub use reader::PartReader;
 pub use store::{Access, Candidate, OfLog, OpenArchive, Snapshot, SnapshotStore};

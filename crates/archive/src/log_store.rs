@@ -4,11 +4,12 @@
 //! what lies between two may be missing. What is there is never another history's: whoever archives
 //! goes on where the chain of the last one ends.
 
-use crate::archive::{Archive, Content};
+use crate::archive::Archive;
 use crate::branch::Pin;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
+use crate::names::{Content, name_of, records_of};
 use crate::reader::PartReader;
-use crate::stretch::{Stretch, StretchFacts, name_of, records_of};
+use crate::stretch::{Stretch, StretchFacts};
 use base::Sequence;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What is removed of an archive: snapshots and archived log that nobody needs any more.
 
-use crate::archive::Content;
 use crate::branch::{Parent, Pin};
 use crate::log_store::covered;
+use crate::names::Content;
 use crate::retention;
 use crate::store::{Access, Candidate, OfLog, Snapshot, SnapshotStore};
 use base::{Incarnation, Position, Sequence, UnixMillis};
@@ -46,7 +46,7 @@ impl SnapshotStore {
         if candidates.iter().filter(is_whole).count() < limits.retained {
             return Ok(Pruned { trim: None, archived: None, failure: None });
         }
-        // Who pins looks for this mark afterwards: either it sees the mark, or its pin is seen here.
+        // Who pins looks for this mark afterwards: it sees the mark, or its pin is seen here.
         let mark = self.archive.begin(&Pin::mark(log, now).name())?;
         let pruned = self.prune_marked(log, pins, named, now, (candidates, foreign));
         let unmarked = mark.abandon().err();
@@ -73,15 +73,15 @@ impl SnapshotStore {
             |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
         let in_window = retention::in_window(&whole, &limits, now);
-        let is_needed = |snapshot: &Snapshot| {
-            let name = &snapshot.name;
-            pinned.iter().any(|it| it.name == *name)
-                || named.contains(name)
-                || in_window.contains(&name.as_str())
+        let is_needed = |Snapshot { name, .. }: &Snapshot| {
+            let is_pinned = pinned.iter().any(|it| it.name == *name);
+            is_pinned || named.contains(name) || in_window.contains(&name.as_str())
         };
         let mut failure = None;
         let mut left = limits.retained;
         let mut needed = oldest.point;
+        // One that cannot be read just now may be what leads to a moment of the window.
+        let unread = candidates.iter().filter_map(Candidate::unread).min();
         for candidate in &candidates {
             let removed = match candidate {
                 Candidate::Whole(snapshot) if left > 0 || is_needed(snapshot) => {
@@ -106,13 +106,18 @@ impl SnapshotStore {
             failure = removed.err().or(failure);
         }
         // While no snapshot is as old as the window, the log may reach back to its beginning.
-        if foreign.is_empty() && retention::is_before_window(&needed, &limits, now) {
+        let is_all_known = foreign.is_empty() && (limits.window_seconds == 0 || unread.is_none());
+        if is_all_known && retention::is_before_window(&needed, &limits, now) {
             let pruned = self.log().prune(needed.position.sequence, &branches);
             failure = pruned.err().or(failure);
         }
         let pinned_at = pinned.iter().map(|it| it.point.position);
         let held = pinned_at.fold(oldest.point.position, |held, at| held.min(at));
-        let (trim, archived) = self.trim(log, held.sequence, needed.position.sequence)?;
+        let (trim, archived) = self.trim(
+            log,
+            held.sequence,
+            unread.unwrap_or(Sequence(u64::MAX)).min(needed.position.sequence),
+        )?;
         // Whoever has no snapshot to begin with needs the log from its beginning.
         let trim = (pinned.len() == pins.len()).then_some(held.at(trim));
         Ok(Pruned { trim, archived, failure })

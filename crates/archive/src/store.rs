@@ -1,12 +1,13 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, Claim, Content, Entry, Published, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Entry, Published, StoredPart, Unfinished};
 use crate::branch::Parent;
 use crate::directory::DirectoryArchive;
 use crate::encrypted::EncryptedArchive;
 use crate::limits::Limits;
 use crate::log_store::LogStore;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
+use crate::names::{Content, names_of};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
 use base::{Disk, Incarnation, Position, Sequence};
@@ -85,6 +86,13 @@ pub struct OfLog {
 }
 
 impl Candidate {
+    /// The record in the name of one that may be whole and cannot be read just now.
+    pub(crate) fn unread(&self) -> Option<Sequence> {
+        let Self::Damaged { name, may_be_whole: true, .. } = self else { return None };
+        let digits = name.strip_prefix(Content::Snapshots.prefix())?.split('-').next()?;
+        digits.parse().ok().map(Sequence)
+    }
+
     /// Its name in the archive.
     pub fn name(&self) -> &str {
         match self {
@@ -368,11 +376,6 @@ impl SnapshotStore {
         }
         Ok(Snapshot { name: name.to_owned(), point, manifest })
     }
-}
-
-/// What the names of all snapshots of one record begin with.
-pub(crate) fn names_of(sequence: Sequence) -> String {
-    format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,8 +4,8 @@
 //! Its manifest is JSON, as a snapshot's is, and has its rules. The records themselves are opaque
 //! here, as snapshots are.
 
-use crate::archive::Content;
 use crate::manifest::{Part, word};
+use crate::names::name_of;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 
@@ -150,22 +150,6 @@ impl Stored {
     }
 }
 
-/// The name of the stretch of these records. Names sort by age.
-pub(crate) fn name_of(first: Sequence, last: Sequence) -> String {
-    format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0)
-}
-
-/// The records that a stretch of this name holds, the first and the last.
-pub(crate) fn records_of(name: &str) -> Option<(Sequence, Sequence)> {
-    let (first, last) = name.strip_prefix(Content::Log.prefix())?.split_once('-')?;
-    let number = |digits: &str| {
-        let is_plain = digits.len() == 20 && digits.bytes().all(|it| it.is_ascii_digit());
-        digits.parse().ok().filter(|_| is_plain).map(Sequence)
-    };
-    let (first, last) = (number(first)?, number(last)?);
-    (first <= last && first > Sequence::ZERO && last < Sequence(u64::MAX)).then_some((first, last))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,22 +192,5 @@ mod tests {
         assert!(Stretch::decode(&name, newer.as_bytes()).unwrap_err().contains("format 2"));
         let other = text.replace("\"log\",\n", "\"snapshot\",\n");
         assert!(Stretch::decode(&name, other.as_bytes()).unwrap_err().contains("\"snapshot\""));
-    }
-
-    #[test]
-    fn a_name_says_which_records_and_nothing_else_is_one() {
-        let name = name_of(Sequence(7), Sequence(7));
-        assert_eq!(records_of(&name), Some((Sequence(7), Sequence(7))));
-        for wrong in [
-            "log-7-7",
-            "log-00000000000000000008-00000000000000000007",
-            "log-00000000000000000000-00000000000000000007",
-            "log-+0000000000000000007-00000000000000000007",
-            "log-99999999999999999999-99999999999999999999",
-            "log-00000000000000000007-18446744073709551615",
-            "snapshot-00000000000000000007-000",
-        ] {
-            assert_eq!(records_of(wrong), None, "{wrong}");
-        }
     }
 }

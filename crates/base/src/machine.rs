@@ -61,6 +61,9 @@ pub trait KeyHolder: fmt::Debug + Send + Sync {
     /// A text that names the file and what is wrong. The keys in force then stay.
     fn read(&self, file: &Path) -> Result<(), String>;
 
+    /// Takes the keys again that were in force before the last [`Self::read`] that succeeded.
+    fn put_back(&self);
+
     /// The name of the key that encrypts; `None` if nothing is encrypted.
     fn current(&self) -> Option<String>;
 }

@@ -84,20 +84,30 @@ impl Keys {
         self.0.as_ref().map(|held| held.state().masters.current().to_owned())
     }
 
-    /// Replaces the master keys, for this handle and its clones. Everything that is encrypted from
-    /// now on has a new data key, wrapped by the new current one.
+    /// Replaces the master keys, for this handle and its clones; those of before. Everything that
+    /// is encrypted from now on has a new data key, wrapped by the new current one.
     ///
     /// # Errors
     /// [`KeyError::Service`]; then everything stays as it was. There were no keys before: whoever
-    /// reserved no room for encryption cannot begin with it.
-    pub fn replace(&self, masters: Arc<dyn MasterKeys>) -> Result<(), KeyError> {
+    /// reserved no room for encryption cannot begin with it. A current key, of before or from now
+    /// on, has other bytes among the others: then nobody could ever read both.
+    pub fn replace(&self, masters: Arc<dyn MasterKeys>) -> Result<Arc<dyn MasterKeys>, KeyError> {
         let Some(held) = &self.0 else {
             return Err(KeyError::Service("the process began without encryption".to_owned()));
         };
         let own = make(&*masters, &held.entropy)?;
+        let before = Arc::clone(&held.state().masters);
+        for (giver, taker) in [(&before, &masters), (&masters, &before)] {
+            // A service that is away is no reason to keep its keys.
+            let Ok(wrapped) = giver.wrap(&[0; DATA_KEY_BYTES], &*held.entropy) else { continue };
+            if let Err(KeyError::Wrong { name }) = taker.unwrap(&wrapped) {
+                let what = format!("the key '{name}' is another one than before: name it anew");
+                return Err(KeyError::Service(what));
+            }
+        }
         // What is forgotten is opened again, by the keys that are there now.
         *held.state() = State { masters, own, met: VecDeque::new() };
-        Ok(())
+        Ok(before)
     }
 
     /// A data key for one object.
@@ -220,6 +230,19 @@ pub mod tests {
         );
         assert!(none.replace(ring(&format!("two {TWO}"))).is_err());
         assert!(!none.are_there() && none.current().is_none());
+    }
+
+    #[test]
+    fn another_key_under_the_name_of_one_that_was_current_is_refused() {
+        let keys = keys(&format!("one {ONE}"));
+        for text in [format!("one {TWO}"), format!("two {ONE}\none {TWO}")] {
+            let why = keys.replace(ring(&text)).map(|_| ()).expect_err("nobody could read both");
+            assert!(why.to_string().contains("'one' is another one than before"), "{why}");
+        }
+        assert_eq!(crate::key_name_of_payload(&encrypted(&keys)).as_deref(), Some("one"));
+        keys.replace(ring(&format!("two {TWO}\none {ONE}"))).expect("they are local");
+        let why = keys.replace(ring(&format!("one {TWO}"))).map(|_| ()).expect_err("likewise");
+        assert!(why.to_string().contains("'one' is another one than before"), "{why}");
     }
 
     #[test]

@@ -5,11 +5,12 @@
 
 use base::machine::KeyHolder;
 use config::settings::NodeSettings;
-use encryption::{Keyring, Keys};
+use encryption::{Keyring, Keys, MasterKeys};
 use std::env;
 use std::error::Error;
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use world::entropy::fill_random;
 use world::secret_file;
 
@@ -55,22 +56,47 @@ fn of_variable(text: &[u8]) -> Result<Keyring, String> {
 }
 
 /// The keys of a process that runs: its file can be read again.
-#[derive(Clone, Debug)]
-pub struct Holder(pub Keys);
+#[derive(Clone)]
+pub struct Holder {
+    keys: Keys,
+    /// Those before the last reading.
+    before: Arc<Mutex<Option<Arc<dyn MasterKeys>>>>,
+}
+
+impl Holder {
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, before: Arc::default() }
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holder").field("current", &self.keys.current()).finish_non_exhaustive()
+    }
+}
 
 impl KeyHolder for Holder {
     fn read(&self, file: &Path) -> Result<(), String> {
-        let before = self.0.current();
-        self.0.replace(Arc::new(of_file(file)?)).map_err(|error| error.to_string())?;
-        let current = self.0.current();
+        let before = self.keys.current();
+        let replaced = self.keys.replace(Arc::new(of_file(file)?));
+        let replaced = replaced.map_err(|error| error.to_string())?;
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(replaced);
+        let current = self.keys.current();
         if before != current {
             tracing::info!(key = current, "what is written is encrypted with another master key");
         }
         Ok(())
     }
 
+    fn put_back(&self) {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(why)) = before.map(|before| self.keys.replace(before)) {
+            tracing::warn!("the keys of before cannot be taken again: {why}");
+        }
+    }
+
     fn current(&self) -> Option<String> {
-        self.0.current()
+        self.keys.current()
     }
 }
 

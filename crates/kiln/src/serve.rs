@@ -73,7 +73,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         tracing::info!(key, "what is written is encrypted");
     }
     let mut driver = NetDriver::bind(&configuration::net_options(&settings, &tls))?;
-    let holder = Arc::new(Holder(keys.clone()));
+    let holder = Arc::new(Holder::new(keys.clone()));
     let options = Options {
         config: config.clone(),
         port: driver.local_port().unwrap_or_default(),

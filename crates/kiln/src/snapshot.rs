@@ -200,7 +200,7 @@ impl Keeper<'_> {
     /// Reads the file of keys anew: the servers may have been given others. Those that are in force
     /// stay if it cannot be read.
     fn read_keys(&self) {
-        let holder = keys::Holder(self.store.keys().clone());
+        let holder = keys::Holder::new(self.store.keys().clone());
         let file = self.settings.encryption_key_file.as_deref();
         if let Some(Err(why)) = file.map(|file| holder.read(file)) {
             tracing::warn!("the keys cannot be read anew: {why}");

@@ -150,6 +150,8 @@ mod tests {
             Err("there are none".to_owned())
         }
 
+        fn put_back(&self) {}
+
         fn current(&self) -> Option<String> {
             None
         }

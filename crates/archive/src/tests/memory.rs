@@ -1,8 +1,9 @@
 //! An archive in memory that fails on command: what the store asks of an archive, and no more.
 
 use crate::archive::{
-    Archive, CLAIM_BYTES_MAX, Claim, Content, Draft, Entry, NewPart, StoredPart, Unfinished,
+    Archive, CLAIM_BYTES_MAX, Claim, Draft, Entry, NewPart, StoredPart, Unfinished,
 };
+use crate::names::Content;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};

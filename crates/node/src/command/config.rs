@@ -85,12 +85,11 @@ fn set_secrets(args: Args<'_>) -> Vec<usize> {
 fn change_world(server: &mut Server, proposal: &Proposal) -> Outcome {
     let has_read_keys = read_keys(server, &proposal.named, &proposal.config)?;
     let changed = change_connections(server, proposal);
-    if changed.is_err() && has_read_keys {
-        // Those that the configuration still names.
-        let named = [KEY_FILE];
-        if let Err(why) = read_keys(server, &named, &server.core.process.config) {
-            tracing::warn!(?why, "the keys of before cannot be read anew");
-        }
+    if changed.is_err()
+        && has_read_keys
+        && let Some(keys) = server.core.process.options.machine.keys()
+    {
+        keys.put_back();
     }
     changed
 }

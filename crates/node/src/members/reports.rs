@@ -22,6 +22,10 @@ impl Members {
         const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
+        // What it said as a replica, to whoever led before at its own address.
+        if report.member.id == core.process.member_id() {
+            return Err(crate::core::verdict::READ_ONLY);
+        }
         // It is told the stream of commands, between which no answer may stand.
         if core.clients.at(client).is_replica() {
             return Err(Refusal::of("ERR REPLCONF MEMBER of a replica that asked for PSYNC"));

@@ -50,8 +50,8 @@ pub struct Archiver {
 
 impl Archiver {
     /// Begins behind the oldest snapshot, as to no earlier moment is there a way back, or where the
-    /// archive ends that begins there. If nothing is archived, it is the oldest snapshot of `needed`
-    /// or a later record. `None` if everything through `through` is archived.
+    /// archive ends that begins there. If nothing is archived, it is the oldest snapshot of
+    /// `needed` or a later record. `None` if everything through `through` is archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.

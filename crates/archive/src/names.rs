@@ -1,0 +1,101 @@
+//! What an archive's entries are called.
+
+use base::Sequence;
+
+/// What an archive keeps under a name: parts and a manifest. What it is for shows in the name.
+/// Whatever else lies in an archive is not its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    Snapshots,
+    /// Stretches of the log ([`crate::LogStore`]).
+    Log,
+    /// What branches need of these: entries without parts ([`crate::Pin`]).
+    Pins,
+}
+
+impl Content {
+    pub const ALL: [Self; 3] = [Self::Log, Self::Pins, Self::Snapshots];
+
+    /// What the names of these begin with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Snapshots => "snapshot-",
+            Self::Log => "log-",
+            Self::Pins => "pin-",
+        }
+    }
+
+    /// What has this name. A log may lie beside the snapshots, and its directory may be called
+    /// `log-1`: what is not spelled exactly as a stretch or a pin is neither.
+    pub fn of(name: &str) -> Option<Self> {
+        if records_of(name).is_some() {
+            return Some(Self::Log);
+        }
+        if pin_of(name).is_some() {
+            return Some(Self::Pins);
+        }
+        name.starts_with(Self::Snapshots.prefix()).then_some(Self::Snapshots)
+    }
+}
+
+/// What the names of all snapshots of one record begin with.
+pub(crate) fn names_of(sequence: Sequence) -> String {
+    format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
+}
+
+/// The name of the stretch of these records. Names sort by age.
+pub(crate) fn name_of(first: Sequence, last: Sequence) -> String {
+    format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0)
+}
+
+/// The records that a stretch of this name holds, the first and the last.
+pub(crate) fn records_of(name: &str) -> Option<(Sequence, Sequence)> {
+    let (first, last) = name.strip_prefix(Content::Log.prefix())?.split_once('-')?;
+    let number = |digits: &str| {
+        let is_plain = digits.len() == 20 && digits.bytes().all(|it| it.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_plain).map(Sequence)
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last && first > Sequence::ZERO && last < Sequence(u64::MAX)).then_some((first, last))
+}
+
+/// The name of a pin of these records for the branch whose log this is.
+pub(crate) fn pin_name(behind: Sequence, through: Sequence, branch: u64) -> String {
+    format!("{}{:020}-{:020}-{branch:016x}", Content::Pins.prefix(), behind.0, through.0)
+}
+
+/// What a pin's name says: the snapshot's record, the branch's place, and its log.
+pub(crate) fn pin_of(name: &str) -> Option<(Sequence, Sequence, u64)> {
+    let mut fields = name.strip_prefix(Content::Pins.prefix())?.split('-');
+    let mut number = |radix| {
+        let digits = fields.next()?;
+        let is_plain = digits.bytes().all(|it| it.is_ascii_hexdigit());
+        u64::from_str_radix(digits, radix).ok().filter(|_| is_plain)
+    };
+    let (behind, through, branch) = (number(10)?, number(10)?, number(16)?);
+    let (behind, through) = (Sequence(behind), Sequence(through));
+    // Others spell it otherwise, or go on behind it.
+    (pin_name(behind, through, branch) == name).then_some((behind, through, branch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_records_and_nothing_else_is_one() {
+        let name = name_of(Sequence(7), Sequence(7));
+        assert_eq!(records_of(&name), Some((Sequence(7), Sequence(7))));
+        for wrong in [
+            "log-7-7",
+            "log-00000000000000000008-00000000000000000007",
+            "log-00000000000000000000-00000000000000000007",
+            "log-+0000000000000000007-00000000000000000007",
+            "log-99999999999999999999-99999999999999999999",
+            "log-00000000000000000007-18446744073709551615",
+            "snapshot-00000000000000000007-000",
+        ] {
+            assert_eq!(records_of(wrong), None, "{wrong}");
+        }
+    }
+}
