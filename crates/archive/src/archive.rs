@@ -20,7 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an archive has under a name, or somebody is writing there.
+/// An entry of an archive: a name, published or in the making.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Entry {
     pub name: String,
@@ -48,13 +48,13 @@ pub trait Archive: Send + Sync {
     /// Where it is, for people: a path or an address.
     fn location(&self) -> String;
 
-    /// What is published or in the making of these, each name once, sorted.
+    /// The entries of this content, published or in the making, each name once, sorted.
     ///
     /// # Errors
     /// The archive's.
     fn list(&self, of: Content) -> io::Result<Vec<Entry>>;
 
-    /// What is published of these, each name once, sorted: what [`Self::list`] and [`Self::parts`]
+    /// The published entries of this content, by name: what [`Self::list`] and [`Self::parts`]
     /// say of it. An archive that can say so at once does, as every process of a shard asks for it
     /// again and again.
     ///

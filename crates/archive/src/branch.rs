@@ -1,5 +1,5 @@
-//! What ties a shard to the one that it was branched from: its first snapshot holds no data of its
-//! own but names the parent's, and a pin in the parent's archive keeps what it names.
+//! The ties of a branch to its parent: the branch's first snapshot holds no data of its own but
+//! names the parent's, and a pin in the parent's archive keeps what it names.
 
 use crate::manifest::word;
 use crate::names::{names_of, pin_name, pin_of};
@@ -59,7 +59,7 @@ impl Parent {
         Ok(BranchPoint { position, chain: word(&self.chain)?, epoch: Epoch(self.epoch) })
     }
 
-    /// What it keeps in the parent's archive for the branch whose log this is.
+    /// The pin in the parent's archive, for the branch whose log this is.
     pub fn pin(&self, branch: Incarnation) -> Pin {
         let (behind, through) = (Sequence(self.sequence), Sequence(self.through));
         Pin { behind, through, branch }

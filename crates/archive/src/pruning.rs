@@ -22,6 +22,10 @@ pub struct Pruned {
     pub failure: Option<io::Error>,
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl SnapshotStore {
     /// Removes all but the newest [`Limits::retained`](crate::Limits::retained) whole snapshots,
     /// those that the restore window needs at `now`, for each of `pins` the newest whole one at or
@@ -47,9 +51,15 @@ impl SnapshotStore {
             return Ok(Pruned { trim: None, archived: None, failure: None });
         }
         // Who pins looks for this mark afterwards: it sees the mark, or its pin is seen here.
-        let mark = self.archive.begin(&Pin::mark(log, now).name())?;
+        let mark = match self.archive.begin(&Pin::mark(log, now).name()) {
+            Ok(mark) => Some(mark),
+            // Removing is what gives space back; and where there is none for a mark, there is none
+            // for a pin.
+            Err(error) if is_full(&error) => None,
+            Err(error) => return Err(error),
+        };
         let pruned = self.prune_marked(log, pins, named, now, (candidates, foreign));
-        let unmarked = mark.abandon().err();
+        let unmarked = mark.and_then(|mark| mark.abandon().err());
         pruned.map(|it| Pruned { failure: it.failure.or(unmarked), ..it })
     }
 

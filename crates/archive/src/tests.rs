@@ -430,3 +430,15 @@ fn what_a_branch_needs_stays_until_the_branch_has_snapshots_of_its_own() {
     parent.prune(LOG, &[], &[], NOW).unwrap();
     assert_eq!((sequences(&parent), firsts()), (vec![40, 30], vec![21]));
 }
+
+#[test]
+fn a_full_archive_gives_space_back() {
+    let (archive, store) = store();
+    for sequence in [10, 20, 30] {
+        write(&store, sequence, &[1]).expect("there is space");
+    }
+    archive.state().is_full = true;
+    let pruned = store.prune(LOG, &[], &[], NOW).expect("it can be listed");
+    assert!(pruned.failure.is_none());
+    assert_eq!((whole(&store).len(), pruned.trim.map(|at| at.sequence.0)), (2, Some(19)));
+}

@@ -252,21 +252,29 @@ mod tests {
     fn what_is_no_file_is_refused_at_once() {
         let path = directory("kinds");
         let (pipe, socket) = (path.join("pipe"), path.join("socket"));
-        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .expect("a pipe can be made");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("it is free");
         for there in [&pipe, &socket, &path] {
             assert!(RealDisk.open_read(there).is_err(), "{}", there.display());
             assert!(RealDisk.open_write(there).is_err(), "{}", there.display());
             assert!(RealDisk.open_direct(there).is_err(), "{}", there.display());
         }
-        let why = RealDisk.open_read(&pipe).err().unwrap();
+        let why = RealDisk.open_read(&pipe).err().expect("it is no file");
         assert_eq!(
             (why.kind(), &*why.to_string()),
             (ErrorKind::InvalidData, "it is no regular file")
         );
-        RealDisk.remove(&pipe).unwrap();
-        assert!(!RealDisk.exists(&pipe).unwrap(), "it can be removed");
-        assert_eq!(RealDisk.open_read(Path::new("/dev/null")).unwrap().length().unwrap(), 0);
+        RealDisk.remove(&pipe).expect("it can be removed");
+        assert!(!RealDisk.exists(&pipe).expect("it can be asked about"), "it was removed");
+        assert_eq!(
+            RealDisk
+                .open_read(Path::new("/dev/null"))
+                .expect("it is let")
+                .length()
+                .expect("it has one"),
+            0
+        );
         fs::remove_dir_all(path).unwrap();
     }
 

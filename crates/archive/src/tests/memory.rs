@@ -15,6 +15,8 @@ pub struct State {
     /// Calls so far, and the one that fails.
     pub calls: u64,
     pub fails_at: Option<u64>,
+    /// Nothing can be begun for want of space.
+    pub is_full: bool,
     /// One bit of what is appended changes on the way.
     pub garbles: bool,
     /// What the claim's holder said last.
@@ -77,6 +79,9 @@ impl Archive for MemoryArchive {
         let mut state = self.call()?;
         if state.snapshots.contains_key(name) {
             return Err(ErrorKind::AlreadyExists.into());
+        }
+        if state.is_full {
+            return Err(ErrorKind::StorageFull.into());
         }
         state.snapshots.insert(name.to_owned(), Kept { is_being_written: true, ..Kept::default() });
         Ok(Box::new(MemoryDraft { archive: self.clone(), name: name.to_owned() }))
