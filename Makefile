@@ -9,7 +9,7 @@ export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
 # services that keep logs.
 TRIAL = $(CARGO) build --profile trial -p kiln --no-default-features
 
-.PHONY: run run-ha build quick check test test-long bench bench-shard install
+.PHONY: run run-ha build quick check test test-long bench bench-shard bench-evaluations install
 
 # Serves on 6379, durable in ./data.
 run:
@@ -56,6 +56,10 @@ bench: install
 # A shard over each kind of log beside bare clients of the same log, and its failovers; likewise.
 bench-shard: install
 	bench/shard
+
+# What snapshots cost clients, what a fork costs, and how fast a moment comes back; likewise, an hour.
+bench-evaluations: install
+	bench/evaluations
 
 install:
 	tests/install

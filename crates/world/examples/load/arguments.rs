@@ -17,6 +17,8 @@ usage: load --port N [option…] COMMAND [WORD…]
   --keyspace N      random numbers are below N (1000000)
   --value BYTES     length of the value (100)
   --seed N          of random numbers and of the value (1)
+  --ascending N     numbers from N on, each one more than the last, in place of random ones
+  --by-second       print a line of JSON for each second as well
   --ca FILE         speak TLS 1.3 with a server whose certificate the file's authority has signed
 In a word __rand_int__ is a random number of 12 digits, and __value__ is the value.";
 
@@ -29,6 +31,7 @@ pub struct Wanted {
     pub pace: Pace,
     pub shape: Shape,
     pub authority: Option<PathBuf>,
+    pub by_second: bool,
     pub mix: Vec<Command>,
 }
 
@@ -40,8 +43,15 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, Stri
         connections: 1,
         requests: 100_000,
         pace: Pace::Closed,
-        shape: Shape { pipeline: 1, keyspace: 1_000_000, value_bytes: 100, seed: 1 },
+        shape: Shape {
+            pipeline: 1,
+            keyspace: 1_000_000,
+            value_bytes: 100,
+            seed: 1,
+            ascending: None,
+        },
         authority: None,
+        by_second: false,
         mix: Vec::new(),
     };
     let mut seconds: f64 = 10.0;
@@ -54,6 +64,10 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, Stri
             wanted.mix.push(Command { words, weight: 1 });
             break;
         }
+        if name == "--by-second" {
+            wanted.by_second = true;
+            continue;
+        }
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
         match name.as_str() {
             "--port" => wanted.port = number(&name, &value, 1, u16::MAX)?,
@@ -65,6 +79,9 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, Stri
             "--keyspace" => wanted.shape.keyspace = number(&name, &value, 1, KEYSPACE_MAX)?,
             "--value" => wanted.shape.value_bytes = number(&name, &value, 0, 512 << 20)?,
             "--seed" => wanted.shape.seed = number(&name, &value, 0, u64::MAX)?,
+            "--ascending" => {
+                wanted.shape.ascending = Some(number(&name, &value, 0, KEYSPACE_MAX - 1)?);
+            }
             "--ca" => wanted.authority = Some(value.into()),
             "--command" => {
                 let words = value.split_whitespace().map(str::to_owned).collect();
@@ -116,6 +133,14 @@ mod tests {
     }
 
     #[test]
+    fn a_word_without_a_value_stands_anywhere_before_the_command() {
+        let wanted =
+            parsed("--by-second|--port|1|--ascending|7|GET|--by-second").expect("it is good");
+        assert!(wanted.by_second && wanted.shape.ascending == Some(7));
+        assert_eq!(wanted.mix[0].words, ["GET", "--by-second"]);
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused() {
         for line in [
             "--port|1",
@@ -126,6 +151,7 @@ mod tests {
             "--port|1|--command|GET a|GET|a",
             "--port|1|--colour|1|GET|a",
             "--port|1|--requests",
+            "--port|1|--ascending|x|GET|a",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

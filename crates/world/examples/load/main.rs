@@ -7,7 +7,7 @@
 //! ```text
 //! epoll ─▶ receive into one buffer ─▶ count replies ─▶ next prepared batch, new digits ─▶ send
 //! ```
-//! It prints one line of JSON. `idle` is the share of the time in which it had nothing to do;
+//! It prints one line of JSON, and with `--by-second` one for each second before it. `idle` is the share of the time in which it had nothing to do;
 //! near 0 the load was the limit, and the rate says nothing about the server.
 //!
 //! ```text
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod by_second;
 mod clock;
 mod connection;
 mod histogram;

@@ -44,13 +44,32 @@ pub struct Shape {
     pub keyspace: u64,
     pub value_bytes: usize,
     pub seed: u64,
+    /// Numbers count from here on, and are not drawn.
+    pub ascending: Option<u64>,
 }
 
 pub struct Requests {
     batches: Vec<Batch>,
     next: usize,
-    keyspace: u64,
-    random: Random,
+    numbers: Numbers,
+}
+
+/// The numbers that requests are given.
+enum Numbers {
+    Below(u64, Random),
+    From(u64),
+}
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        match self {
+            Self::Below(bound, random) => random.below(*bound),
+            Self::From(next) => {
+                *next += 1;
+                (*next - 1) % KEYSPACE_MAX
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -93,7 +112,11 @@ impl Requests {
         let mut order = order.into_iter().cycle();
         let batches =
             (0..batches).map(|_| Batch::of(order.by_ref().take(shape.pipeline))).collect();
-        Ok(Self { batches, next: 0, keyspace: shape.keyspace, random })
+        let numbers = match shape.ascending {
+            Some(first) => Numbers::From(first),
+            None => Numbers::Below(shape.keyspace, random),
+        };
+        Ok(Self { batches, next: 0, numbers })
     }
 
     /// The next `count` requests, at most a pipeline's.
@@ -105,8 +128,7 @@ impl Requests {
             if place >= end {
                 break;
             }
-            let number = self.random.below(self.keyspace);
-            write_digits(&mut batch.bytes[place..place + DIGITS], number);
+            write_digits(&mut batch.bytes[place..place + DIGITS], self.numbers.next());
         }
         &batch.bytes[..end]
     }
@@ -194,7 +216,7 @@ mod tests {
     }
 
     fn prepared(mix: &[Command], pipeline: usize, keyspace: u64) -> Requests {
-        let shape = Shape { pipeline, keyspace, value_bytes: 5, seed: 1 };
+        let shape = Shape { pipeline, keyspace, value_bytes: 5, seed: 1, ascending: None };
         Requests::prepare(mix, &shape).expect("the mix is good")
     }
 
@@ -233,6 +255,18 @@ mod tests {
     }
 
     #[test]
+    fn ascending_numbers_leave_none_out_and_repeat_none() {
+        let mix = [command("SET key:__rand_int__ x", 1)];
+        let shape =
+            Shape { pipeline: 3, keyspace: 1, value_bytes: 5, seed: 1, ascending: Some(98) };
+        let mut requests = Requests::prepare(&mix, &shape).expect("the mix is good");
+        let all: String = [3, 1, 2].map(|count| text(&mut requests, count)).concat();
+        let keys: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("key:")).collect();
+        let wanted: Vec<String> = (98..104).map(|number| format!("{number:012}")).collect();
+        assert_eq!(keys, wanted);
+    }
+
+    #[test]
     fn digits_are_decimal_and_padded() {
         for number in [0, 7, 10, 99, 123_456, KEYSPACE_MAX - 1] {
             let mut place = *NUMBER.as_bytes().first_chunk::<DIGITS>().expect("as long");
@@ -265,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_mix_without_words_or_weights_is_refused() {
-        let shape = Shape { pipeline: 1, keyspace: 1, value_bytes: 1, seed: 1 };
+        let shape = Shape { pipeline: 1, keyspace: 1, value_bytes: 1, seed: 1, ascending: None };
         let wordless = Command { words: Vec::new(), weight: 1 };
         for mix in [&[][..], &[wordless], &[command("GET a", 0)], &[command("GET a", 1001)]] {
             assert!(Requests::prepare(mix, &shape).is_err(), "{mix:?}");

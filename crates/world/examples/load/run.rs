@@ -11,6 +11,7 @@
 //! of 52, on a virtual machine), but no other work, and the core could be given to nobody else.
 
 use crate::arguments::Wanted;
+use crate::by_second::BySecond;
 use crate::clock::{kept_waiting_nanos, now_nanos, used_nanos};
 use crate::connection::Connection;
 use crate::histogram::Histogram;
@@ -50,6 +51,7 @@ pub struct Run {
     answered: u64,
     start_nanos: u64,
     latencies: Histogram,
+    by_second: Option<BySecond>,
 }
 
 /// What a run showed.
@@ -95,6 +97,7 @@ impl Run {
             answered: 0,
             start_nanos: 0,
             latencies: Histogram::default(),
+            by_second: wanted.by_second.then(BySecond::default),
         })
     }
 
@@ -107,6 +110,9 @@ impl Run {
         self.send_due()?;
         while self.answered < self.total {
             self.wait(&mut reports);
+            if let Some(by_second) = &mut self.by_second {
+                by_second.end_those_before(now_nanos());
+            }
             for report in &reports {
                 let (datum, flags) = (report.data.u64(), report.flags);
                 if datum != TIMER {
@@ -172,11 +178,14 @@ impl Run {
         }
         let passed_nanos = now_nanos() - self.start_nanos;
         match self.pace {
-            Pace::Closed => self.latencies.record(passed_nanos - connection.sent_nanos, count),
+            Pace::Closed => {
+                let nanos = passed_nanos - connection.sent_nanos;
+                record(&mut self.latencies, &mut self.by_second, nanos, count);
+            }
             Pace::Open { .. } => {
                 for request in connection.first..connection.first + count {
-                    let due_nanos = self.pace.due_nanos(request).unwrap_or(0);
-                    self.latencies.record(passed_nanos - due_nanos, 1);
+                    let nanos = passed_nanos - self.pace.due_nanos(request).unwrap_or(0);
+                    record(&mut self.latencies, &mut self.by_second, nanos, 1);
                 }
             }
         }
@@ -208,6 +217,14 @@ impl Run {
             connection.send(self.requests.next(count as usize))?;
         }
         Ok(())
+    }
+}
+
+/// Counts the same latency `count` times.
+fn record(all: &mut Histogram, by_second: &mut Option<BySecond>, nanos: u64, count: u64) {
+    all.record(nanos, count);
+    if let Some(by_second) = by_second {
+        by_second.record(nanos, count);
     }
 }
 

@@ -1,0 +1,76 @@
+//! What each second showed, printed as it ends.
+//!
+//! A second in which nothing was answered has its line too. What waited through it counts in the
+//! second in which it was answered.
+
+/// Seconds of the monotonic clock, so that whoever reads it too knows which is which.
+const SECOND_NANOS: u64 = 1_000_000_000;
+
+#[derive(Default, Debug)]
+pub struct BySecond {
+    /// The second that goes on; `None` before the first.
+    second: Option<u64>,
+    requests: u64,
+    sum_nanos: u64,
+    max_nanos: u64,
+}
+
+impl BySecond {
+    /// Adds the same latency `count` times.
+    pub fn record(&mut self, nanos: u64, count: u64) {
+        self.requests += count;
+        self.sum_nanos += nanos * count;
+        self.max_nanos = self.max_nanos.max(nanos);
+    }
+
+    /// Prints the seconds that are over at this time of the monotonic clock.
+    pub fn end_those_before(&mut self, now_nanos: u64) {
+        for line in self.ended(now_nanos / SECOND_NANOS) {
+            println!("{line}");
+        }
+    }
+
+    fn ended(&mut self, now: u64) -> Vec<String> {
+        let first = *self.second.get_or_insert(now);
+        let lines = (first..now).map(|second| {
+            let over =
+                std::mem::replace(self, Self { second: Some(second + 1), ..Self::default() });
+            over.told()
+        });
+        lines.collect()
+    }
+
+    fn told(&self) -> String {
+        let mean_nanos = self.sum_nanos.checked_div(self.requests).unwrap_or(0);
+        format!(
+            "{{\"second\": {}, \"requests\": {}, \"mean_ms\": {:.4}, \"max_ms\": {:.4}}}",
+            self.second.unwrap_or(0),
+            self.requests,
+            mean_nanos as f64 / 1e6,
+            self.max_nanos as f64 / 1e6,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_is_told_once_and_a_silent_one_too() {
+        let mut by_second = BySecond::default();
+        assert!(by_second.ended(7).is_empty());
+        by_second.record(2_000_000, 3);
+        by_second.record(10_000_000, 1);
+        assert!(by_second.ended(7).is_empty());
+        assert_eq!(
+            by_second.ended(9),
+            [
+                r#"{"second": 7, "requests": 4, "mean_ms": 4.0000, "max_ms": 10.0000}"#,
+                r#"{"second": 8, "requests": 0, "mean_ms": 0.0000, "max_ms": 0.0000}"#,
+            ]
+        );
+        by_second.record(5_000_000, 1);
+        assert_eq!(by_second.ended(10).len(), 1);
+    }
+}
