@@ -36,8 +36,8 @@ def offbox(found, target):
                 axes.axvline(len(run["during"]), color="black", linewidth=0.5, linestyle="--")
             axes.axvline(0, color="black", linewidth=0.5, linestyle="--")
             axes.set_yscale(scale)
-            if scale == "linear":
-                axes.set_ylim(bottom=0)
+        if scale == "linear":
+            axes_row[0].set_ylim(bottom=0)
         axes_row[0].set_ylabel(title)
     for axes, name in zip(rows[0], names, strict=True):
         axes.set_title(name)
