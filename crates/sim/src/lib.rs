@@ -11,6 +11,7 @@
 //! | [`timeline`] | what happens when, and the trace of what did |
 //! | [`clock`] | a machine's clocks, which can be wrong |
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
+//! | [`faulty_disk`] | a disk as one of its users sees it: operations fail, and users die |
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
 //! | [`tapped_log`] | a log that is listened to |
@@ -46,6 +47,7 @@ pub mod clock;
 pub mod disk;
 pub mod disk_queue;
 pub mod driver;
+pub mod faulty_disk;
 pub mod hostile;
 pub mod limits;
 pub mod lone;

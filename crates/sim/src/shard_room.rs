@@ -11,6 +11,8 @@
 //! | [`world`] | who has its turn, and time |
 //! | [`process`] | one process, through several lives |
 //! | [`weather`], `disturb` | what goes wrong, where and when; and how |
+//! | [`workers`] | workers that take snapshots off the box; back to moments in the end |
+//! | [`storage`] | the archive, its faults, and the keys of everything that is stored |
 //! | [`chronicle`] | what the log holds, as an outsider sees it |
 //! | [`crowd`], [`client`] | clients: where they go, and what they ask |
 //! | [`account`], [`history`] | what they were told, held against the order of the log |
@@ -31,7 +33,10 @@
 //!    leases, nobody stands who was not handed leadership.
 //! 9. *Everybody can start*: where each has its own snapshots, what the log was trimmed of is not
 //!    missing in any of them.
-//! 10. *Same seed, same run*: by the trace of everything that happened.
+//! 10. *The archive is enough*: where workers take snapshots, in the end one process alone starts
+//!     from archive and log and holds what the log makes, and what the shard held at moments of the
+//!     run can be had.
+//! 11. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod account;
 pub mod chronicle;
@@ -40,8 +45,10 @@ pub mod crowd;
 mod disturb;
 pub mod history;
 pub mod process;
+pub mod storage;
 pub mod volatile;
 pub mod weather;
+pub mod workers;
 pub mod world;
 
 use crate::clock::Awakening;
@@ -70,6 +77,10 @@ pub enum Broken {
     TrimsUnseen,
     /// A new primary trims the log before replicas could say what they see.
     TrimsBeforeReports,
+    /// The log is trimmed through what no snapshot holds.
+    TrimsUnheld,
+    /// A worker breaks a rule.
+    Worker(worker::Broken),
     /// A wall clock that is set back takes back that a machine was frozen.
     ForgetsFreezes,
     /// A process breaks a rule of leadership.
@@ -102,6 +113,9 @@ pub struct Plan {
     /// Each process keeps its snapshots on a disk of its own, though all believe that they share
     /// one. In the end all start again from what they have.
     pub are_stores_apart: bool,
+    /// Workers take snapshots off the box, and the archive fails now and then, is encrypted or has
+    /// a restore window. In the end one process starts alone, from archive and log.
+    pub has_workers: bool,
     pub broken: Broken,
     /// How machines wake that were frozen; `None`: in any way in which they notice.
     pub awakening: Option<Awakening>,
@@ -116,6 +130,7 @@ impl Default for Plan {
             log_growth_bytes: 24 << 10,
             is_calm: false,
             are_stores_apart: false,
+            has_workers: false,
             broken: Broken::Nothing,
             awakening: None,
         }
@@ -152,6 +167,29 @@ pub struct Seen {
     pub jumps: u64,
     /// How often a machine stood still with its monotonic clock.
     pub freezes: u64,
+    /// Of workers and the archive.
+    pub off_box: OffBoxSeen,
+}
+
+/// What was seen of workers and the archive.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct OffBoxSeen {
+    /// Snapshots that workers published, attempts that failed, and that found the claim taken.
+    pub snapshots: u64,
+    pub failures: u64,
+    pub busy: u64,
+    pub deaths: u64,
+    /// Operations on the archive that met a fault, and starts that failed for it.
+    pub faults: u64,
+    pub failed_starts: u64,
+    /// How often the archive's machine lost power.
+    pub cuts: u64,
+    /// Logs that were trimmed, that were encrypted, and of which the keys were rotated.
+    pub trimmed_logs: u64,
+    pub encrypted: u64,
+    pub rotated: u64,
+    /// Moments that were gone back to.
+    pub moments: u64,
 }
 
 /// What a run was.
@@ -212,7 +250,28 @@ fn live(world: &Rc<World>) -> Result<(), String> {
         world.end_all();
         await_whole(world, true)?;
     }
+    if world.plan.has_workers {
+        world.end_all();
+        await_one(world)?;
+        await_whole(world, true)?;
+        let moments = world.go_back()?;
+        world.sum_up(moments);
+    }
     world.judge()
+}
+
+/// Lets one process start alone, and time pass until it serves and holds what the log makes.
+fn await_one(world: &Rc<World>) -> Result<(), String> {
+    let until = world.now().0 + HEALING_NANOS_MAX;
+    let chosen = world.leave_one();
+    while world.is_well() && world.now().0 < until {
+        world.pass(HEALING_STEP_NANOS);
+        if world.is_whole_alone(chosen) {
+            world.wake_all();
+            return Ok(());
+        }
+    }
+    Err(format!("archive and log are not enough: {}", world.describe()))
 }
 
 /// Lets time pass until everybody serves and holds what the log makes.

@@ -49,9 +49,11 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Begins behind the oldest snapshot, as to no earlier moment is there a way back, or where the
-    /// archive ends that begins there. If nothing is archived, it is the oldest snapshot of
-    /// `needed` or a later record. `None` if everything through `through` is archived.
+    /// Begins with the log, if its beginning is archived or nothing is: to go back to there takes
+    /// no snapshot. Otherwise behind the oldest snapshot, as to no earlier moment is there a way
+    /// back. Or where the archive ends that begins there. With `needed`, if nothing is archived, it
+    /// is the oldest snapshot of that or a later record. `None` if everything through `through` is
+    /// archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.
@@ -67,6 +69,11 @@ impl Archiver {
         let mut beginnings = beginnings(store, incarnation, through)?;
         if extents.is_empty() {
             beginnings.retain(|it| it.at >= needed);
+        }
+        let begins_at = beginnings.first().map_or(Sequence::ZERO, |it| it.at);
+        if needed == Sequence::ZERO && log.unarchived(incarnation, begins_at)?.is_some() {
+            let chain = Chain::start(incarnation);
+            beginnings.insert(0, Beginning { chain, ..Beginning::START });
         }
         let mut archiver = Self {
             store: log,

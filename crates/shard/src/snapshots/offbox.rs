@@ -16,10 +16,6 @@ use archive::CLAIM_SILENCE;
 use base::{MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
-/// Time between two looks while everybody sees the snapshots, in nanoseconds. In a bucket a look is
-/// a listing and a read, which cost money.
-pub(super) const LOOK_NANOS: u64 = 5_000_000_000;
-
 /// What the log has grown by between two marks, at least.
 const MARK: Growth = Growth { records: 1024, bytes: 4 << 20 };
 

@@ -38,6 +38,9 @@ pub struct Pace {
     /// while others may read the log: replicas must have had time to report. They do so as soon as
     /// they read who leads; this is as long as they wait for an answer.
     pub report_nanos: u64,
+    /// Time between two looks at the snapshots of others while everybody sees them, in nanoseconds.
+    /// In a bucket a look is a listing and a read, which cost money.
+    pub look_nanos: u64,
     /// Builds on purpose snapshots that know more than the log, so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -48,6 +51,9 @@ pub struct Pace {
     /// Trims on purpose through snapshots that others do not see, likewise.
     #[doc(hidden)]
     pub trims_unconfirmed: bool,
+    /// Trims on purpose through what no snapshot holds, likewise.
+    #[doc(hidden)]
+    pub trims_unheld: bool,
 }
 
 impl Pace {
@@ -72,9 +78,11 @@ impl Default for Pace {
             log_growth_bytes_hasty: 1 << 30,
             log_growth_bytes_alone: 16 << 30,
             report_nanos: 5_000_000_000,
+            look_nanos: 5_000_000_000,
             publishes_before_durable: false,
             trims_through_newest: false,
             trims_unconfirmed: false,
+            trims_unheld: false,
         }
     }
 }

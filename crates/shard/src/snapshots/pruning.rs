@@ -77,6 +77,7 @@ impl Snapshots {
         }
         let through = match self.pruning.newest {
             Some(newest) if self.pace.trims_through_newest => Some(newest),
+            _ if self.pace.trims_unheld => Some(shard.durable()),
             _ => through,
         };
         // Whoever cannot read the snapshots needs the whole log.

@@ -24,7 +24,7 @@
 //! acknowledged to one machine's disk, so that is for an operator to decide. Who it is stands in
 //! the server's log, again and again, with its real address, and in INFO.
 
-use super::{Outcome, Snapshots, TurnFacts, offbox, submit};
+use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
 use archive::{Candidate, OfLog, SnapshotStore};
 use base::{Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
@@ -367,7 +367,7 @@ impl Snapshots {
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
         // A primary knows what it publishes itself, but not what others do; a replica is told what
         // its primary sees.
-        let pause = if stores.unseen.is_empty() { offbox::LOOK_NANOS } else { LOOK_NANOS };
+        let pause = if stores.unseen.is_empty() { self.pace.look_nanos } else { LOOK_NANOS };
         if (leads || turn.hears_primary) && Stores::is_due(stores.looked_at, pause, now) {
             self.begin_look(shard.appended().incarnation, now);
         }

@@ -10,6 +10,7 @@ use crate::timeline::Timeline;
 use base::driver::ConnectionId;
 use base::{Epoch, HashKey, Incarnation, Sequence};
 use bytes::Bytes;
+use encryption::Keys;
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -96,6 +97,11 @@ impl Chronicle {
             stored: Stored::default(),
             violation: None,
         }
+    }
+
+    /// Reads encrypted records with these keys.
+    pub fn use_keys(&mut self, keys: Keys) {
+        self.replayer.use_keys(keys);
     }
 
     pub fn fail(&mut self, why: String) {
@@ -231,6 +237,19 @@ impl Chronicle {
             Some(digest) if *digest == held => {}
             Some(_) => self.fail(format!("node {node} holds no prefix of the log")),
             None => self.fail(format!("node {node} applied what does not count")),
+        }
+    }
+
+    /// Somebody went back to where the chain has this value, and found this.
+    ///
+    /// # Errors
+    /// The log does not make that.
+    pub fn judge_moment(&mut self, chain: ChainValue, held: Digest) -> Result<(), String> {
+        self.observe();
+        match self.digests.get(&chain.0) {
+            Some(digest) if *digest == held => Ok(()),
+            Some(_) => Err("a moment is not what it was".to_owned()),
+            None => Err("a moment is one that never was".to_owned()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::world::{Slot, World};
 use crate::clock::Awakening;
 use crate::network::NetworkFaults;
 use crate::odds::Odds;
-use base::MonotonicNanos;
+use base::{MonotonicNanos, Sequence};
 
 impl World {
     /// What goes wrong at this instant begins.
@@ -79,6 +79,8 @@ impl World {
         self.weather.borrow_mut().end();
         self.network.set_faults(NetworkFaults::benign());
         self.service.set_stalled(false);
+        self.storage.heal();
+        self.is_healed.set(true);
         for slot in &self.slots {
             *slot.odds.lock().expect("nobody panics with it") = Odds::benign();
             slot.cut_until.set(MonotonicNanos(0));
@@ -99,6 +101,30 @@ impl World {
         if now >= self.stalled_until.get() {
             self.service.set_stalled(false);
         }
+    }
+
+    /// Only one process starts, until all are woken; which.
+    pub fn leave_one(&self) -> usize {
+        let chosen = self.service.tail().sequence.0 as usize % self.slots.len();
+        for (index, slot) in self.slots.iter().enumerate() {
+            let idle_until = if index == chosen { 0 } else { u64::MAX >> 1 };
+            slot.idle_until.set(MonotonicNanos(idle_until));
+        }
+        chosen
+    }
+
+    pub fn wake_all(&self) {
+        self.slots.iter().for_each(|slot| slot.idle_until.set(MonotonicNanos(0)));
+    }
+
+    /// What there was of archive and keys.
+    pub fn sum_up(&self, moments: u64) {
+        let mut seen = self.seen.borrow_mut();
+        seen.off_box.moments = moments;
+        seen.off_box.faults = self.storage.odds.met();
+        seen.off_box.trimmed_logs = u64::from(self.service.record(Sequence(1)).is_none());
+        seen.off_box.encrypted = u64::from(self.storage.is_encrypted());
+        seen.off_box.rotated = u64::from(self.storage.is_rotated());
     }
 
     /// Connects a process with the log, or cuts it off.

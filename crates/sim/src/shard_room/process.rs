@@ -5,6 +5,7 @@
 //! Or it may die there: then whatever it does until the turn ends reaches no client.
 
 use super::Broken;
+use super::storage::{self, HeldKeys};
 use super::world::World;
 use crate::clock::SimClock;
 use crate::disk_queue::SimDiskQueue;
@@ -27,17 +28,10 @@ use shard::loading::{Loading, OpenLog, SliceLimits};
 use shard::snapshots;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use txlog::record::{self, ChainValue};
 use txlog::{Kind, LogEvent, TransactionLog, WriterId};
-
-/// Where the snapshots are; where stores are apart, with the number of the process behind it.
-const STORE: &str = "/data/snapshots";
-
-/// How long a job on the disk takes at least, in nanoseconds.
-const DISK_NANOS: u64 = 50_000;
 
 /// What a process's driver and log know together.
 pub struct Tether {
@@ -237,6 +231,7 @@ pub struct Process {
     start: Option<Start>,
     pub tether: Rc<Tether>,
     store: SnapshotStore,
+    pub held: HeldKeys,
     broken: Broken,
     /// Where the chain stood when it was last compared.
     compared: ChainValue,
@@ -282,18 +277,25 @@ impl Process {
             seeds: Seeds::draw(&mut driver),
             limits: world.limits.node,
         };
-        let path = match world.plan.are_stores_apart {
-            true => format!("{STORE}-{}", machine.index),
-            false => STORE.to_owned(),
-        };
-        let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(&path));
-        let store = store.map_err(text)?.with_limits(world.limits.snapshots);
+        let apart = world.plan.are_stores_apart.then_some(machine.index);
+        let storage::Access { store, held, .. } = world.storage.open(apart)?;
         let server = node::begin(options, Box::new(drop));
         let loading = begin_loading(world, machine, &server, &driver, &store)?;
         let scratch = Scratch::default();
         let (start, broken) = (Some(Start::new(loading)), world.plan.broken);
         let (compared, was_lapsed) = (ChainValue::default(), false);
-        Ok(Self { server, driver, scratch, start, tether, store, broken, compared, was_lapsed })
+        Ok(Self {
+            server,
+            driver,
+            scratch,
+            start,
+            tether,
+            store,
+            held,
+            broken,
+            compared,
+            was_lapsed,
+        })
     }
 
     /// One turn of the loop, and what `kiln server` does around it.
@@ -301,6 +303,7 @@ impl Process {
     /// # Errors
     /// What the process would say as it ends.
     pub fn turn(mut self, world: &Rc<World>, machine: &Machine) -> Result<(Self, Turned), String> {
+        world.storage.reread(&self.held);
         if let Some(start) = &mut self.start
             && self.server.advance_start(start).map_err(text)?
         {
@@ -344,7 +347,12 @@ impl Process {
         let tether = Rc::clone(&self.tether);
         work.wrap_pulse(|pulse| Rc::new(RefCell::new(SlowPulse { pulse, tether })));
         let random = Random::stream(world.draw(), &machine.name);
-        let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
+        let queue = SimDiskQueue::new(
+            &world.timeline,
+            random,
+            world.storage.job_nanos,
+            self.driver.waker(),
+        );
         let trims_at_once = self.broken == Broken::TrimsBeforeReports;
         // Where the store is one, nobody has to be waited for.
         let waits = world.plan.are_stores_apart && !trims_at_once;
@@ -360,9 +368,18 @@ impl Process {
             log_growth_bytes_hasty: 0,
             report_nanos,
             trims_unconfirmed: self.broken == Broken::TrimsUnseen,
+            trims_unheld: self.broken == Broken::TrimsUnheld,
             ..world.limits.pace()
         };
+        let pace = match world.plan.has_workers {
+            true => snapshots::Pace { look_nanos: world.lease_nanos, ..pace },
+            false => pace,
+        };
         self.server.core.keep_snapshots(self.store.clone(), Box::new(queue), pace);
+        let (service, timeline) = (&world.service, &world.timeline);
+        let archiver =
+            storage::archiver(service, timeline, world.store_limits, world.limits.remote);
+        self.server.core.archive_log_by(archiver);
     }
 
     /// What is broken on purpose is broken again in each life.
@@ -455,7 +472,7 @@ fn begin_loading(
     let mut loading = server.open_shard(store.clone(), |_| Ok(open)).map_err(text)?;
     let reader = |n: usize| -> Box<dyn DiskQueue> {
         let random = Random::stream(n as u64, &machine.name);
-        Box::new(SimDiskQueue::new(&world.timeline, random, DISK_NANOS, driver.waker()))
+        Box::new(SimDiskQueue::new(&world.timeline, random, storage::DISK_NANOS, driver.waker()))
     };
     loading.read_parts_by((0..machine.index % 3).map(reader).collect());
     if world.plan.broken == Broken::CountsVoidRecords {

@@ -7,7 +7,9 @@
 use super::chronicle::Chronicle;
 use super::crowd::Crowd;
 use super::process::{Machine, Process, Turned};
+use super::storage::{Storage, is_fault};
 use super::weather::{Climate, Weather};
+use super::workers::Desk;
 use super::{Plan, Seen};
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
@@ -29,7 +31,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use txlog::LogEvent;
 use txlog::remote::RemoteLog;
-use txlog::remote::memory::{MemoryService, Wire};
+use txlog::remote::memory::{Fates, MemoryService, Wire};
 use txlog::remote::store::{Operation, StoreLimits};
 
 const LOG: Incarnation = Incarnation(7);
@@ -106,8 +108,12 @@ pub struct World {
     pub timeline: Timeline,
     pub network: SimNetwork,
     pub service: MemoryService,
-    /// Where the snapshots are.
+    /// What machines read their configuration from.
     pub disk: SimDisk,
+    /// Where the snapshots are.
+    pub storage: Storage,
+    /// Of workers.
+    pub desks: Vec<Desk>,
     pub slots: Vec<Slot>,
     pub chronicle: RefCell<Chronicle>,
     crowd: RefCell<Crowd>,
@@ -115,11 +121,13 @@ pub struct World {
     pub lease_nanos: u64,
     /// What every process is limited to.
     pub limits: Limits,
-    store_limits: StoreLimits,
+    pub store_limits: StoreLimits,
     random: RefCell<Random>,
     pub stalled_until: Cell<MonotonicNanos>,
     /// Some process is amid a command that takes long.
     is_working: Cell<bool>,
+    /// Nothing goes wrong any more.
+    pub is_healed: Cell<bool>,
     pub seen: RefCell<Seen>,
 }
 
@@ -156,8 +164,11 @@ impl World {
                 &mut random,
             )?));
         }
+        let mut limits = Limits::draw(seed);
+        let (storage, desks) = off_box(seed, &plan, &timeline, &disk, &mut limits, lease_millis);
         let settings = engine_settings(&slots[0].machine.config);
-        let chronicle = Chronicle::new(&service, LOG, &timeline, settings, seed);
+        let mut chronicle = Chronicle::new(&service, LOG, &timeline, settings, seed);
+        chronicle.use_keys(storage.all_keys());
         let crowd = Crowd::new(plan.clients, plan.nodes, seed);
         let lease_nanos = lease_millis * 1_000_000;
         let mut weather = Weather::new(climate, lease_nanos, Random::stream(seed, "weather"));
@@ -168,16 +179,19 @@ impl World {
             network,
             service,
             disk,
+            storage,
+            desks,
             slots,
             chronicle: RefCell::new(chronicle),
             crowd: RefCell::new(crowd),
             weather: RefCell::new(weather),
             lease_nanos,
-            limits: Limits::draw(seed),
+            limits,
             store_limits,
             random: RefCell::new(random),
             stalled_until: Cell::new(MonotonicNanos(0)),
             is_working: Cell::new(false),
+            is_healed: Cell::new(false),
             seen: RefCell::new(Seen::default()),
         });
         // The last one is a challenger that joins once there is something to challenge.
@@ -214,6 +228,12 @@ impl World {
             log.break_rule(rule);
         }
         log
+    }
+
+    /// A handle on the log for who only reads it.
+    pub fn read_along(&self, clock: Arc<dyn Clock>, fates: Fates) -> RemoteLog {
+        let store = self.service.connect(self.store_limits, PATIENCE_NANOS, fates);
+        RemoteLog::limited(Box::new(store), clock, self.limits.remote)
     }
 
     /// Counts what logs tell.
@@ -276,6 +296,10 @@ impl World {
                 self.turn(index);
                 continue;
             }
+            if let Some(index) = self.choose_worker() {
+                self.attempt(index);
+                continue;
+            }
             let now = self.now();
             if now >= until {
                 return;
@@ -296,6 +320,12 @@ impl World {
         let now = self.now();
         self.disturb(now);
         self.end_disturbances(now);
+        self.storage.disturb(now, self.lease_nanos, &mut self.seen.borrow_mut());
+        self.storage.rotate(now, |stage| {
+            let has = |slot: &Slot| slot.process.borrow().as_ref().map(|it| it.held.stage());
+            let have = self.slots.iter().all(|slot| has(slot).is_none_or(|has| has >= stage));
+            have && self.is_between_turns() && self.desks.iter().all(|it| it.has_keys_of(stage))
+        });
         let mut chronicle = self.chronicle.borrow_mut();
         self.crowd.borrow_mut().act(&self.network, &mut chronicle, now);
     }
@@ -324,6 +354,20 @@ impl World {
         format!("{}; the log ends at {tail}", slots.collect::<Vec<_>>().join(", "))
     }
 
+    /// Whether nobody is in the midst of a turn.
+    pub fn is_between_turns(&self) -> bool {
+        self.slots.iter().all(|slot| !slot.is_in_turn.get())
+    }
+
+    /// Whether this process serves as the primary, and holds what the log makes.
+    pub fn is_whole_alone(&self, index: usize) -> bool {
+        let chain = self.chronicle.borrow().chain();
+        let process = self.slots[index].process.borrow();
+        process.as_ref().is_some_and(|process| {
+            process.leads() && process.server.core.shard.chain().value == chain
+        })
+    }
+
     fn choose_ready(&self) -> Option<usize> {
         let now = self.now();
         let ready: Vec<usize> =
@@ -344,7 +388,9 @@ impl World {
         let crowd = self.crowd.borrow().next_at();
         let others = self.timeline.next_due().into_iter().chain(self.service.next_due());
         let all = slots.chain(cuts).chain(weather).chain(crowd).chain(others);
-        let all = all.chain([self.stalled_until.get()]);
+        let all = all.chain([self.stalled_until.get()]).chain(self.storage.next_at());
+        let idle = self.desks.iter().filter(|_| self.is_between_turns());
+        let all = all.chain(idle.filter_map(Desk::wakes_at));
         all.filter(|at| *at > now).min()
     }
 
@@ -366,6 +412,10 @@ impl World {
         slot.wake_at.set(busy_until);
         let (mut process, turned) = match turned {
             Ok(turned) => turned,
+            Err(why) if is_fault(&why) => {
+                self.seen.borrow_mut().off_box.failed_starts += 1;
+                return self.end_quietly(index);
+            }
             Err(why) => return self.end(index, &format!("does not start: {why}")),
         };
         let mut seen = self.seen.borrow_mut();
@@ -432,6 +482,28 @@ impl World {
     pub fn crowd_seen(&self) -> super::crowd::Served {
         self.crowd.borrow().served
     }
+}
+
+/// Where snapshots are, and who takes them off the box.
+fn off_box(
+    seed: u64,
+    plan: &Plan,
+    timeline: &Timeline,
+    disk: &SimDisk,
+    limits: &mut Limits,
+    lease_millis: u64,
+) -> (Storage, Vec<Desk>) {
+    if !plan.has_workers {
+        return (Storage::plain(seed, disk, limits), Vec::new());
+    }
+    // A worker waits for the next one.
+    let shard = &mut limits.node.shard;
+    shard.checksum_nanos = shard.checksum_nanos.min(lease_millis * 500_000);
+    let now = timeline.now();
+    let desks = (0..1 + seed as usize % 2)
+        .map(|index| Desk::new(seed, index, SimClock::new(timeline), now))
+        .collect();
+    (Storage::draw(seed, disk, limits, now, plan.nanos), desks)
 }
 
 fn machine(

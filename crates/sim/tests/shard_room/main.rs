@@ -17,6 +17,7 @@ mod listeners;
 mod long;
 mod memory;
 mod migrate;
+mod off_box;
 mod pipelines;
 mod primary;
 mod receiving;

@@ -9,11 +9,13 @@ use base::{Disk, Position, Sequence};
 use engine::digest::Digest;
 use shard::archived::ArchivedLog;
 use shard::loading::{KnownLog, OpenLog};
+use shard::snapshots::ArchiveLog;
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use txlog::reader::Goal;
 use txlog::{History, LogEvent};
 use worker::{Moment, Outcome};
@@ -32,6 +34,11 @@ pub fn with_window(store: SnapshotStore) -> SnapshotStore {
 
 /// A node with a restore window, whose log was trimmed again and again.
 pub fn lived(seed: u64) -> (SimDisk, Ledger) {
+    lived_with(seed, archiver)
+}
+
+/// The same, where the log is archived in this way.
+fn lived_with(seed: u64, archiver: impl Fn(&SimDisk) -> ArchiveLog) -> (SimDisk, Ledger) {
     let disk = SimDisk::new(seed);
     let mut ledger = Ledger::default();
     let life = Life::start_limited(&disk, seed, &mut ledger, with_window);
@@ -89,6 +96,33 @@ fn every_moment_since_the_oldest_snapshot_is_had_from_log_and_archive() {
         assert!(before.is_err(), "there is no snapshot before");
     }
     assert!(moments > 1000 && trimmed > 300, "{moments}, of which {trimmed} were trimmed");
+}
+
+#[test]
+fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
+    for failures in 1..=4 {
+        // Before anything is archived, or behind the first stretch.
+        for from in 0..2 {
+            let (disk, ledger) = lived_with(failures, |disk| {
+                let (archive, calls) = (archiver(disk), AtomicU64::new(0));
+                Arc::new(move |store, through, is_over| {
+                    let call = calls.fetch_add(1, Ordering::Relaxed);
+                    if (from..from + failures).contains(&call) {
+                        return Err("it cannot be archived".to_owned());
+                    }
+                    archive(store, through, is_over)
+                })
+            });
+            let store = store(&disk).expect("the disk is whole");
+            let archived = store.log().list().expect("it lists");
+            assert_eq!(archived[0].first, Sequence(1));
+            assert!(first(&disk) > archived[0].last, "it was trimmed");
+            for (at, state) in ledger.states().filter(|(at, _)| *at > Sequence::ZERO) {
+                let moment = load(&disk, Goal::Through(at)).expect("it can be had");
+                assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state, "record {at}");
+            }
+        }
+    }
 }
 
 fn oldest(store: &SnapshotStore) -> Sequence {
