@@ -31,7 +31,7 @@ BEGIN, PIECE, COMPLETION, ABORT = UPLOADING = ["begin", "piece", "completion", "
 PUT, DELETION = "put", "deletion"
 READING = READ, LOOK, LISTING = ["read", "look", "listing"]
 
-# How many of a hundred requests are harmed: more of those that are rare, so that a short run has harmed each.
+# How many of a hundred requests are harmed: more of those that are rare.
 HARMED_PERCENT = collections.defaultdict(lambda: 12, {**{sort: 50 for sort in UPLOADING}, LOOK: 30, DELETION: 25})
 
 # Seconds. A client of Kiln's gives an attempt ten of them at least.
@@ -118,9 +118,11 @@ class Plan:
     def next(self, sort):
         """The fault of the next request, or None."""
         self.came[sort] += 1
-        if not self.is_on or self.chance.randrange(100 * self.rarity) >= HARMED_PERCENT[sort]:
-            return None
+        is_spared = self.chance.randrange(100 * self.rarity) >= HARMED_PERCENT[sort]
         faults = faults_of(sort)
+        # The first of each sort is not spared, so that a short run has harmed each.
+        if not self.is_on or (is_spared and any(self.harmed[sort, fault] for fault in faults)):
+            return None
         least = min(self.harmed[sort, fault] for fault in faults)
         fault = self.chance.choice([fault for fault in faults if self.harmed[sort, fault] == least])
         self.harmed[sort, fault] += 1
