@@ -86,7 +86,7 @@ mod upload;
 mod worker;
 
 use crate::bucket::location::{Location, Store};
-use crate::bucket::probe::{create, probe};
+use crate::bucket::probe::{keeps_versions, probe};
 use crate::bucket::{Purpose, Service};
 use crate::opening::OpeningArchive;
 use archive::{Archive, Claim, Content, Draft, Entry, Published, StoredPart, Unfinished};
@@ -95,11 +95,7 @@ use bucket::{Bucket, Found, Standing};
 use download::StoredObject;
 use draft::ObjectDraft;
 use names::Names;
-use object_store::path::Path;
-use object_store::{
-    BackoffConfig, Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig,
-    UpdateVersion,
-};
+use object_store::{BackoffConfig, Error, RetryConfig};
 use sign::Writer;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -242,27 +238,6 @@ impl ObjectArchive {
             work(Arc::clone(&bucket)).await.map_err(|error| bucket.told(&about, error))
         })
     }
-}
-
-/// Whether the store replaces an object only if it is the one that was named. The object at `path`
-/// comes and goes.
-async fn keeps_versions(store: &dyn ObjectStore, path: &Path) -> bool {
-    let tried = async {
-        let first: UpdateVersion = create(store, path, b"first".to_vec()).await?.into();
-        let update = |bytes: &'static [u8]| {
-            let mode = PutMode::Update(first.clone());
-            store.put_opts(path, PutPayload::from_static(bytes), mode.into())
-        };
-        let newer = update(b"second").await;
-        let older = update(b"third").await;
-        let refused = matches!(older, Err(Error::Precondition { .. }));
-        Ok::<bool, Error>(newer.is_ok() && refused)
-    };
-    let keeps = tried.await.unwrap_or(false);
-    if let Err(error) = store.delete(path).await {
-        tracing::warn!(%error, "the object that an update was tried with could not be deleted");
-    }
-    keeps
 }
 
 fn only_read() -> io::Error {

@@ -67,7 +67,10 @@ impl Rates {
             ));
         }
         let is_old = fresh.age >= age_max && fresh.records > 0;
-        is_old.then(|| format!("the newest snapshot is {} s old", fresh.age))
+        is_old.then(|| match fresh.age {
+            u64::MAX => "there is none".to_owned(),
+            age => format!("the newest snapshot is {age} s old"),
+        })
     }
 }
 
@@ -86,5 +89,6 @@ mod tests {
         assert_eq!(rates.due(fresh(0, 0, 5000), 3600), None, "nothing was appended");
         let why = rates.due(fresh(0, 1, 3600), 3600);
         assert_eq!(why.as_deref(), Some("the newest snapshot is 3600 s old"));
+        assert_eq!(rates.due(fresh(0, 1, u64::MAX), 3600).as_deref(), Some("there is none"));
     }
 }

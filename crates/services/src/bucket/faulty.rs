@@ -26,6 +26,8 @@ pub enum Fault {
     Conflicts,
     /// It is done, and the answer is lost.
     LosesAnswer,
+    /// It is done, its answer is lost, and the client's own repetition is told that it exists.
+    MeetsItself,
     /// It is not done, and that is not told.
     LosesRequest,
     IsFull,
@@ -61,6 +63,8 @@ pub struct Faulty {
     busy_every: AtomicUsize,
     /// Of two puts the first is done, and its answer is lost.
     is_forgetful: AtomicBool,
+    /// The next updates that meet themselves, as [`Fault::MeetsItself`].
+    updates_that_meet: AtomicUsize,
     puts: AtomicUsize,
     /// The next reads that end early.
     cut: AtomicUsize,
@@ -121,6 +125,11 @@ impl Faulty {
     /// Whether every other put is done, and its answer lost.
     pub fn set_forgetful(&self, is_forgetful: bool) {
         self.is_forgetful.store(is_forgetful, Ordering::Relaxed);
+    }
+
+    /// So many updates meet themselves.
+    pub fn let_updates_meet(&self, updates: usize) {
+        self.updates_that_meet.store(updates, Ordering::Relaxed);
     }
 
     /// So many reads end early.
@@ -254,7 +263,12 @@ impl ObjectStore for Faulty {
             Some(Fault::IsFull) => {
                 return Err(generic(io::Error::from(io::ErrorKind::StorageFull)));
             }
-            Some(Fault::LosesAnswer) | None => {}
+            Some(Fault::LosesAnswer | Fault::MeetsItself) | None => {}
+        }
+        let is_update = matches!(options.mode, PutMode::Update(_));
+        let meets = is_update && take(&self.updates_that_meet);
+        if meets || fault == Some(Fault::MeetsItself) {
+            self.inner.put_opts(path, payload.clone(), options.clone()).await?;
         }
         let result = self.inner.put_opts(path, payload, options).await;
         let is_lost = fault == Some(Fault::LosesAnswer) || self.forgets();

@@ -368,6 +368,28 @@ fn a_store_that_ignores_the_condition_is_refused_and_one_that_is_read_is_not_tou
     assert_eq!(world.objects(), before);
 }
 
+/// A store whose answers are lost is neither refused for it nor trusted less.
+#[test]
+fn a_store_is_known_though_its_answers_are_lost() {
+    let world = World::new();
+    // What a put and what an update are tried with.
+    world.store.fail_next([Fault::MeetsItself]);
+    world.store.let_updates_meet(1);
+    let archive = world.open(TIMES);
+    assert!(archive.bucket.has_versions && world.objects().is_empty());
+    world.store.fail_next([Fault::LosesAnswer]);
+    let why = world.try_open(TIMES).err().expect("the client gave that put up");
+    assert!(why.to_string().contains("timed out"), "{why}");
+
+    // One that fails amid the updates is asked again.
+    for at in 6..=8 {
+        let world = World::new();
+        let store = Arc::clone(&world.store);
+        world.store.interrupt(at, move || store.set_busy(1));
+        assert!(world.open(TIMES).bucket.has_versions, "failed at request {at}");
+    }
+}
+
 #[test]
 fn what_the_store_does_not_answer_is_not_taken_for_absent() {
     let world = World::new();
