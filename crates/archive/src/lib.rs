@@ -55,7 +55,7 @@ pub use archive::{
 };
 pub use branch::{BranchPoint, Parent, Pin};
 pub use directory::DirectoryArchive;
-pub use limits::Limits;
+pub use limits::{Limits, PARTS_OF_ONE_SIZE};
 pub use log_store::{Extent, LogStore, covered};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use names::Content;

@@ -8,17 +8,18 @@
 //! Small encodings are one string, whose size is limited by settings. Everything else is read by
 //! elements, and a long string by pieces.
 
+mod names;
+
 use super::stream::reading::Reading;
 use super::text::payload_of;
 use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, hash, list, stream};
 use crate::number::parse_f64;
 use crate::rdb::length::{Head, Text};
 use crate::rdb::{RdbError, Source, kind};
-use std::collections::BTreeSet;
 use std::io::Read;
 use structures::entry::Payload;
 use structures::listpack::Item;
-use structures::{Intset, KeyHasher, Listpack};
+use structures::{Intset, Listpack};
 
 /// Bytes of a string that are read at once.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -26,13 +27,6 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes that a string's length is believed in a stream that nobody has checked: memory beyond it
 /// is taken as bytes arrive.
 const BELIEVED_BYTES: usize = 1 << 20;
-
-/// Names for which there is room at once while they are compared.
-const NAMES_USUAL: usize = 16;
-
-/// Finds names that may be equal. Anybody can compute it: whoever makes names of one hash makes
-/// them be compared with each other, and no more.
-const NAME_HASHER: KeyHasher = KeyHasher::fixed(0);
 
 /// A value, as far as the first slice has read it.
 pub(crate) enum Begun<'a> {
@@ -285,17 +279,10 @@ impl<R: Read> Source<R> {
     fn pairs(&mut self) -> Result<Listpack, RdbError> {
         let bytes = self.owned()?;
         let pack = self.listpack(bytes)?;
-        // Most names have hashes of their own, which cost less than to compare names.
-        let mut hashes = Vec::with_capacity(NAMES_USUAL);
-        let mut items = pack.iter();
-        while let Some(name) = items.next() {
-            if items.next().is_none() {
-                return Err(self.damaged("a listpack of pairs with an odd element"));
-            }
-            hashes.push(NAME_HASHER.hash(name.bytes(&mut itoa::Buffer::new())));
+        if pack.len() % 2 == 1 {
+            return Err(self.damaged("a listpack of pairs with an odd element"));
         }
-        hashes.sort_unstable();
-        if hashes.windows(2).any(|two| two[0] == two[1]) && !are_distinct(&pack) {
+        if !names::are_distinct(&pack) {
             return Err(self.damaged("a name that stands in its listpack twice"));
         }
         Ok(pack)
@@ -304,12 +291,6 @@ impl<R: Read> Source<R> {
     pub(super) fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
         Listpack::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
     }
-}
-
-/// Whether no name stands in a listpack of pairs twice.
-fn are_distinct(pairs: &Listpack) -> bool {
-    let mut names = BTreeSet::new();
-    pairs.iter().step_by(2).all(|name| names.insert(name.to_vec()))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) const JOB_BYTES: u64 = 1 << 20;
 
 /// Threads that are of use. Reading a key takes three or four times as long as putting it in, which
 /// one thread does for all; a store far away is waited for as well.
-pub const LANES_MAX: usize = 8;
+pub const LANES_MAX: usize = archive::PARTS_OF_ONE_SIZE;
 
 /// Parts that a lane has been handed and has not read to their end: with one ahead it does not
 /// wait.

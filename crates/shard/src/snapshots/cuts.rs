@@ -13,7 +13,7 @@ impl Cuts {
     /// Whether the part is long enough, so many bytes of which were not taken yet.
     pub fn is_part_full(&self, limits: &Limits, untaken: usize) -> bool {
         let bytes = self.part_bytes + untaken as u64;
-        bytes >= limits.part_bytes && self.parts + 1 < limits.parts_max
+        bytes >= limits.part_bytes_behind(self.parts) && self.parts + 1 < limits.parts_max
     }
 
     /// So many bytes were taken; whether a part ends with them.

@@ -1,9 +1,10 @@
 //! Whether bytes from a file or a peer are a listpack.
 //!
-//! Every entry is decoded and its backlen compared, so that nothing that passes can make a later
-//! walk, in either direction, leave the bytes.
+//! Every entry's length is read and its backlen compared, so that nothing that passes can make a
+//! later walk, in either direction, leave the bytes. Most entries are integers and short strings,
+//! which one look at a table checks: this is much of what a restore of small values does.
 
-use super::encoding::{END, backlen_len, decode, read_backlen};
+use super::encoding::{END, SHORT_ENTRY_BYTES, backlen_len, decode, read_backlen};
 use super::{COUNT_UNKNOWN, HEADER_BYTES};
 
 /// An error of bytes that are no listpack, and at which byte.
@@ -54,16 +55,13 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), ListpackError> {
     }
     let (entries, mut at, mut found) = (&bytes[..end], HEADER_BYTES, 0usize);
     while at < end {
-        if entries[at] == END {
-            return Err(ListpackError::BadEnd { at });
-        }
-        let (_, entry) = decode(entries, at).ok_or(ListpackError::BadEntry { at })?;
-        let next = at + entry + backlen_len(entry);
-        let backlen = if next <= end { read_backlen(entries, next) } else { None };
-        if backlen != Some((entry, backlen_len(entry))) {
-            return Err(ListpackError::BadBacklen { at });
-        }
-        at = next;
+        let short = SHORT_ENTRY_BYTES[usize::from(bytes[at])];
+        // No entry that is longer passes as a short one: 0 is not its first byte. None runs over
+        // the end: the mark there is the length of none.
+        at = match bytes.get(at + usize::from(short)) {
+            Some(backlen) if *backlen == short => at + usize::from(short) + 1,
+            _ => end_of_any(entries, at)?,
+        };
         found += 1;
     }
     let header = u16::from_le_bytes([bytes[4], bytes[5]]);
@@ -71,4 +69,18 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), ListpackError> {
         return Err(ListpackError::WrongCount { header, found });
     }
     Ok(())
+}
+
+/// The end of the entry at `at`, of any length, and of its backlen.
+pub(super) fn end_of_any(entries: &[u8], at: usize) -> Result<usize, ListpackError> {
+    if entries[at] == END {
+        return Err(ListpackError::BadEnd { at });
+    }
+    let (_, entry) = decode(entries, at).ok_or(ListpackError::BadEntry { at })?;
+    let next = at + entry + backlen_len(entry);
+    let backlen = if next <= entries.len() { read_backlen(entries, next) } else { None };
+    match backlen == Some((entry, backlen_len(entry))) {
+        true => Ok(next),
+        false => Err(ListpackError::BadBacklen { at }),
+    }
 }

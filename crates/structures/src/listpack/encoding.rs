@@ -19,6 +19,27 @@ pub(super) const END: u8 = 0xFF;
 /// The longest text that can be a 64-bit integer: `-9223372036854775808`.
 const INTEGER_TEXT_BYTES_MAX: usize = 20;
 
+/// Bytes of an entry without its backlen, which is then of one byte, by its first byte: for
+/// integers and strings of up to 63 bytes. 0 for longer strings, and for what begins no entry.
+pub(super) const SHORT_ENTRY_BYTES: [u8; 256] = {
+    let mut bytes = [0; 256];
+    let mut first = 0;
+    while first < bytes.len() {
+        bytes[first] = match first as u8 {
+            0x00..=0x7F => 1,
+            0x80..=0xBF => 1 + (first as u8 & 0x3F),
+            0xC0..=0xDF => 2,
+            0xF1 => 3,
+            0xF2 => 4,
+            0xF3 => 5,
+            0xF4 => 9,
+            _ => 0,
+        };
+        first += 1;
+    }
+    bytes
+};
+
 /// One element as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
@@ -76,6 +97,7 @@ impl<'a> Item<'a> {
 
 /// The number whose canonical decimal form is `text`: no sign but a leading `-`, no leading zero,
 /// no `-0`, within 64 bits. Anything else has to be kept as text, or reading it back would differ.
+#[inline]
 pub fn parse_integer(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > INTEGER_TEXT_BYTES_MAX {
         return None;
@@ -250,9 +272,22 @@ pub(super) fn read_backlen(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
 
 /// Reads the entry at `at`: the element and the entry's length without its backlen. `None` if the
 /// encoding is unknown, is the end mark, or does not fit into `bytes`.
+#[inline]
 pub(super) fn decode(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
-    let entry = bytes.get(at..)?;
-    let first = *entry.first()?;
+    // Most entries are of the first two forms.
+    match *bytes.get(at)? {
+        first @ 0x00..=0x7F => Some((Item::Integer(i64::from(first)), 1)),
+        first @ 0x80..=0xBF => {
+            let entry = 1 + usize::from(first & 0x3F);
+            Some((Item::Bytes(bytes.get(at + 1..at + entry)?), entry))
+        }
+        first => decode_wide(first, &bytes[at..]),
+    }
+}
+
+/// [`decode`] for what begins with this byte and is neither a number of 7 bits nor a string of up
+/// to 63 bytes.
+fn decode_wide(first: u8, entry: &[u8]) -> Option<(Item<'_>, usize)> {
     let signed = |width: usize| -> Option<(Item<'_>, usize)> {
         let raw = entry.get(1..=width)?;
         let mut wide = if raw[width - 1] & 0x80 == 0 { [0; 8] } else { [0xFF; 8] };
@@ -263,8 +298,6 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
         Some((Item::Bytes(entry.get(head..head.checked_add(len)?)?), head + len))
     };
     match first {
-        0x00..=0x7F => Some((Item::Integer(i64::from(first)), 1)),
-        0x80..=0xBF => string(1, usize::from(first & 0x3F)),
         0xC0..=0xDF => {
             let raw = u16::from_be_bytes([first & 0x1F, *entry.get(1)?]);
             // Moves the sign from bit 12 to bit 15 and back.

@@ -104,6 +104,17 @@ fn more_elements_than_the_header_counts_are_counted_by_walking() {
     assert!(Listpack::from_bytes(pack.into_bytes()).is_ok());
 }
 
+/// How many entries there are, each read as one of any length.
+fn walked(bytes: &[u8]) -> Result<usize, ListpackError> {
+    let entries = &bytes[..bytes.len() - 1];
+    let (mut at, mut found) = (HEADER_BYTES, 0);
+    while at < entries.len() {
+        at = check::end_of_any(entries, at)?;
+        found += 1;
+    }
+    Ok(found)
+}
+
 #[test]
 fn every_changed_byte_is_refused_or_leaves_a_listpack_that_can_be_walked() {
     let good = pack(&[b"hello", b"12", b"-70000", &[b'x'; 200], b"1234567890123"]).into_bytes();
@@ -111,8 +122,19 @@ fn every_changed_byte_is_refused_or_leaves_a_listpack_that_can_be_walked() {
         for value in 0..=255 {
             let mut bytes = good.clone();
             bytes[at] = value;
-            if let Ok(pack) = Listpack::from_bytes(bytes) {
+            let is_entry = (HEADER_BYTES..good.len() - 1).contains(&at);
+            let walked = is_entry.then(|| walked(&bytes));
+            let checked = Listpack::from_bytes(bytes);
+            if let Ok(pack) = &checked {
                 assert_eq!(pack.iter().count(), pack.iter().rev().count());
+            }
+            match (walked, checked) {
+                (Some(Ok(5)), checked) => assert!(checked.is_ok(), "{at} {value}"),
+                (Some(Ok(found)), checked) => {
+                    assert_eq!(checked, Err(ListpackError::WrongCount { header: 5, found }));
+                }
+                (Some(Err(why)), checked) => assert_eq!(checked, Err(why), "{at} {value}"),
+                (None, _) => {}
             }
         }
         assert!(Listpack::from_bytes(good[..at].to_vec()).is_err());
