@@ -10,7 +10,7 @@ use engine::settings::Settings;
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
 /// A clock that stands still.
-struct Still;
+pub(crate) struct Still;
 
 impl Clock for Still {
     fn unix_micros(&self) -> i64 {

@@ -81,6 +81,7 @@ fn make(
         Source::Aof(path) => read(making, Reading::of_aof(aof::parts(&RealDisk, path)?), claimed)?,
         Source::Master(address) => master::copy(making, address, &into.settings, claimed)?,
     };
+    intake::libraries::check(engine.keyspace.libraries(), &making.clock)?;
     let origin = Origin { parent: None, source: source.name() };
     // The log's clock begins before any server's, so that none goes back.
     making.found(engine, UnixMillis(0), &origin, into.new_log(waker)?, claimed)
