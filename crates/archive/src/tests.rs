@@ -476,6 +476,26 @@ fn a_damaged_first_snapshot_of_a_branch_goes_with_its_pin_or_stays() {
     }
 }
 
+/// Of many snapshots the manifests of the newest are kept in memory. That is all.
+#[test]
+fn more_snapshots_than_manifests_that_are_kept_are_listed_and_pruned_alike() {
+    let (_, store) = store();
+    let count = crate::store::MANIFESTS_MAX as u64 + 6;
+    for sequence in 1..=count {
+        write(&store, sequence * 10, &[1]).expect("there is space");
+    }
+    for _ in 0..2 {
+        let sequences = whole(&store).into_iter().map(|it| it.point.position.sequence.0 / 10);
+        assert!(sequences.eq((1..=count).rev()));
+    }
+    let named = vec![whole(&store).pop().expect("the oldest").name];
+    let pruned = store.prune(LOG, &[Sequence(25)], &named, NOW).expect("it lists");
+    assert!(pruned.failure.is_none());
+    let left: Vec<u64> = whole(&store).iter().map(|it| it.point.position.sequence.0).collect();
+    assert_eq!(left, [count * 10, (count - 1) * 10, 20, 10]);
+    assert_eq!(pruned.trim.map(|at| at.sequence.0), Some(19));
+}
+
 #[test]
 fn a_full_archive_gives_space_back() {
     let (archive, store) = store();
