@@ -84,6 +84,18 @@ fn a_transaction_counts_when_its_end_is_there() {
     assert_eq!(ask(&mut executor, 0, "MGET a c"), "*2 $1 1 $-1");
 }
 
+#[test]
+fn a_transaction_that_is_discarded_never_happened() {
+    let mut executor = executor();
+    for line in ["MULTI", "SET a 1", "DISCARD", "SET b 1"] {
+        execute(&mut executor, line).expect(line);
+    }
+    assert!(!executor.is_in_transaction());
+    assert_eq!(ask(&mut executor, 0, "MGET a b"), "*2 $-1 $1 1");
+    let why = execute(&mut executor, "DISCARD").expect_err("there is none");
+    assert!(why.contains("DISCARD without MULTI"), "{why}");
+}
+
 /// What follows was executed before the time came, so the key was there.
 #[test]
 fn keys_whose_time_has_come_go_when_the_file_says_so() {
