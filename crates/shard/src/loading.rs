@@ -30,6 +30,7 @@ use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
 use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
+pub use choosing::must_not_be_of_a_parent;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;

@@ -32,6 +32,9 @@ impl Loading {
             }
             Some(Candidate::Whole(snapshot)) => self.look_for_data(snapshot),
             None => {
+                if let Goal::Clock(_) = self.goal {
+                    must_not_be_of_a_parent(&self.store)?;
+                }
                 let start = Chain::start(self.log.incarnation);
                 Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
             }
@@ -138,6 +141,28 @@ impl Loading {
             }
         }
     }
+}
+
+/// To be asked of a moment before the oldest snapshot. Of a branch it is none of its own: its log
+/// has nothing of it, and cannot say so.
+///
+/// # Errors
+/// It is one of the parent's, which is named; or the archive's.
+pub fn must_not_be_of_a_parent(store: &SnapshotStore) -> Result<(), Failure> {
+    for candidate in store.list()? {
+        if let Candidate::Whole(snapshot) = candidate
+            && let Some(parent) = snapshot.manifest.parent
+        {
+            let through = parent.point()?.position;
+            return Err(format!(
+                "the moment lies before this branch began: it is one of its parent's, log {:016x} \
+                 through record {}, whose snapshots are in {}. Name that log and that archive",
+                through.incarnation.0, through.sequence, parent.store
+            )
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// Whether a snapshot holds what lies behind the goal.

@@ -535,3 +535,22 @@ fn a_start_on_a_branch_asks_the_parent_s_archive_by_threads_and_not_by_the_loop(
     assert!(count(&by_threads) > 3, "{}", count(&by_threads));
     assert_eq!(count(&by_loop), 0);
 }
+
+#[test]
+fn a_moment_before_a_branch_began_is_said_to_be_its_parent_s() {
+    let (from, ledger) = archived::lived(6);
+    let disks = Disks::default();
+    let parent = disks.add("parent", &from);
+    let (at, _) = ledger.states().last().expect("it was written to");
+    let into = SimDisk::new(621);
+    let child = disks.add("child", &into);
+    branch((&from, parent), Goal::Through(at), (&into, child.clone())).expect("it is");
+    let mut worker = reader(&into, child);
+    let mut course = worker.unclaimed();
+    let goal = Goal::Clock(base::UnixMillis(1));
+    let why = worker.load_moment(goal, &mut course).map(|_| ()).expect_err("it is not here");
+    let why = why.to_string();
+    assert!(why.contains("before this branch began") && why.contains("are in parent"), "{why}");
+    let why = worker.find_fork(goal, &mut course).map(|_| ()).expect_err("nor for a branch of it");
+    assert!(why.to_string().contains("before this branch began"), "{why}");
+}
