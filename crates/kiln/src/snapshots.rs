@@ -58,12 +58,29 @@ fn open_place(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn E
             })
         }
         Location::Url(url) => {
-            let opened = services::open_archive(url, Arc::new(RealClock), entropy);
+            let opened = services::open_archive(&absolute(url)?, Arc::new(RealClock), entropy);
             let archive = opened.map_err(|error| format!("cannot open snapshot-store: {error}"))?;
             Ok(SnapshotStore::over(archive))
         }
     }
 }
+
+/// The same URL, of which a directory is named from the root: a branch keeps its parent's, and is
+/// opened elsewhere.
+fn absolute(url: &str) -> io::Result<String> {
+    match url.strip_prefix(DIRECTORY) {
+        Some(directory) if !directory.is_empty() && !directory.starts_with(['/', '?']) => {
+            let (path, options) =
+                directory.split_at(directory.find('?').unwrap_or(directory.len()));
+            let path = std::path::absolute(path)?;
+            Ok(format!("{DIRECTORY}{}{options}", path.display()))
+        }
+        _ => Ok(url.to_owned()),
+    }
+}
+
+/// What the URL of an object store in a directory begins with.
+const DIRECTORY: &str = "file-object:";
 
 /// Opens them to read: nothing is written there.
 ///
@@ -76,7 +93,7 @@ pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
             SnapshotStore::over(Arc::new(archive))
         }
         Location::Url(url) => {
-            let opened = services::open_archive_to_read(url, Arc::new(RealClock));
+            let opened = services::open_archive_to_read(&absolute(url)?, Arc::new(RealClock));
             let archive = opened.map_err(|error| format!("cannot open snapshot-store: {error}"))?;
             SnapshotStore::over(archive)
         }
@@ -124,6 +141,16 @@ mod tests {
         };
         assert!(services::archive_schemes().eq(urls.iter().copied()), "{urls:?}");
     }
+    #[test]
+    fn a_directory_of_objects_is_named_from_the_root() {
+        let here = std::env::current_dir().expect("it is there");
+        let of = |url: &str| absolute(url).expect("there is a directory");
+        assert_eq!(of("file-object:a/b?x=1"), format!("file-object:{}/a/b?x=1", here.display()));
+        for same in ["file-object:/a?x=1", "file-object:", "file-object:?x", "s3://bucket/prefix"] {
+            assert_eq!(of(same), same);
+        }
+    }
+
     #[test]
     fn a_url_of_no_archive_is_no_directory() {
         let folder = |name: &str| Location::Folder(name.into());
