@@ -242,14 +242,19 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
         parent = parent.0,
         "restored: servers may start on the new log"
     );
-    if let Some(days) = days_behind(&into.settings, snapshot.point.clock) {
+    warn_of_clock(&into.settings, snapshot.point.clock);
+    Ok(())
+}
+
+/// Says what has to be done before a server leads on a new log whose data is of this time.
+fn warn_of_clock(settings: &NodeSettings, clock: UnixMillis) {
+    if let Some(days) = days_behind(settings, clock) {
         tracing::warn!(
             days,
             "no server leads on the new log before clock-ahead-max lets it, because its clock is that \
              far ahead of the newest record: start the first one with --clock-ahead-max 0"
         );
     }
-    Ok(())
 }
 
 /// Days by which the data is older than a server's clock may be ahead of it; `None` if it is not.

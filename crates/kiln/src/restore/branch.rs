@@ -1,6 +1,6 @@
 //! `kiln branch`: a new log of a moment, whose data stays in its parent's archive.
 
-use super::{BUSY, Options, Place, position, reader};
+use super::{BUSY, Options, Place, position, reader, warn_of_clock};
 use crate::configuration;
 use crate::sleep::Sleep;
 use crate::work;
@@ -29,6 +29,7 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>
         record = named.point()?.position.sequence.0,
         "branched: servers may start on the new log"
     );
+    warn_of_clock(&into.settings, snapshot.point.clock);
     Ok(())
 }
 
