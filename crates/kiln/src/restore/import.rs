@@ -1,6 +1,6 @@
 //! `kiln import`: a new log of what another server wrote, or holds now.
 
-use super::{BUSY, Options, Place, master};
+use super::{Absent, BUSY, Options, Place, master};
 use crate::sleep::Sleep;
 use crate::{configuration, work};
 use archive::Snapshot;
@@ -56,11 +56,12 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
+    let absent = Absent::of(&into.settings.snapshot_store);
     let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
     let made = make(&mut making, &source, &into, waker, &mut claimed);
     claimed.release();
-    let snapshot = made?;
+    let snapshot = made.inspect_err(|_| absent.remove_empty())?;
     tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
     Ok(())
 }
