@@ -2,6 +2,7 @@
 
 use crate::branch::{Parent, Pin};
 use crate::log_store::covered;
+use crate::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::names::Content;
 use crate::retention;
 use crate::store::{Access, Candidate, OfLog, Snapshot, SnapshotStore};
@@ -105,7 +106,7 @@ impl SnapshotStore {
                 Candidate::Whole(snapshot) => self.remove(snapshot, log),
                 Candidate::Damaged { .. } if left > 0 => Ok(()),
                 Candidate::Damaged { name, may_be_whole: false, .. } if foreign.is_empty() => {
-                    self.archive.remove(name)
+                    self.remove_damaged(name, log)
                 }
                 Candidate::Damaged { name, why, .. } => {
                     let name = name.escape_debug();
@@ -175,6 +176,27 @@ impl SnapshotStore {
             self.release(parent, log)?;
         }
         self.archive.remove(&snapshot.name)
+    }
+
+    /// Removes one that cannot be used. It may be the first of a branch, which cannot be used
+    /// either where its parent's data is damaged: as [`Self::remove`]. That one has no parts; so
+    /// where there are none, and the manifest does not tell whose archive keeps what, it stays.
+    fn remove_damaged(&self, name: &str, log: Incarnation) -> io::Result<()> {
+        let read = self.archive.manifest(name, MANIFEST_BYTES_MAX);
+        let decoded = read.map(|bytes| Manifest::decode(&bytes));
+        match decoded {
+            Ok(Ok(Manifest { parent: Some(parent), .. })) => self.release(&parent, log)?,
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) | Err(_) => {
+                if !self.archive.parts(name).is_ok_and(|parts| !parts.is_empty()) {
+                    let name = name.escape_debug();
+                    let what = "it may be the first snapshot of a branch, and its manifest, which \
+                                tells whose archive keeps data for it, cannot be read";
+                    return Err(io::Error::other(format!("{name} stays: {what}")));
+                }
+            }
+        }
+        self.archive.remove(name)
     }
 
     fn release(&self, parent: &Parent, log: Incarnation) -> io::Result<()> {

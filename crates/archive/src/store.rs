@@ -52,7 +52,7 @@ struct ReadManifest {
 
 /// Manifests that are kept once they were read, at most, the newest ones: others are read each
 /// time. Those of 10 GiB have some 20 KiB each.
-const MANIFESTS_MAX: usize = 64;
+pub(crate) const MANIFESTS_MAX: usize = 64;
 
 /// A published snapshot whose manifest is whole.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -431,6 +431,71 @@ fn what_a_branch_needs_stays_until_the_branch_has_snapshots_of_its_own() {
     assert_eq!((sequences(&parent), firsts()), (vec![40, 30], vec![21]));
 }
 
+/// What cannot be used is removed once there are newer ones. Of a branch's first one something is
+/// kept elsewhere.
+#[test]
+fn a_damaged_first_snapshot_of_a_branch_goes_with_its_pin_or_stays() {
+    for is_read in [true, false] {
+        let (_, parent) = store();
+        write(&parent, 10, &[1]).expect("there is space");
+        let position = Position { incarnation: LOG, sequence: Sequence(10) };
+        let at = BranchPoint { position, chain: 10, epoch: Epoch(1) };
+        let name = whole(&parent).pop().expect("it was written").name;
+        let named = Parent::new("the parent", &name, Sequence(10), &at);
+        let branch = Incarnation(2);
+        parent.pin(&named.pin(branch), b"a branch").expect("there is space");
+        let (archive, child) = store();
+        let opened = parent.clone();
+        let child = child.with_parents(Arc::new(move |_, _| Ok(Arc::clone(&opened.archive))));
+        let first = child.publish_branch(point(branch, 1), 10, named).expect("there is space");
+        for sequence in [5, 6] {
+            let point = point(branch, sequence);
+            let mut writer = child.begin(point.position).expect("there is space");
+            writer.write_part(&[1]).expect("there is space");
+            writer.publish(&Facts::unproven(point, 0, 10)).expect("there is space");
+        }
+        match is_read {
+            true => child.refuse(&first.name, "its parent's data is damaged"),
+            false => {
+                let mut state = archive.state();
+                let kept = state.snapshots.get_mut(&first.name).expect("it is there");
+                kept.manifest = Some(b"{".to_vec());
+            }
+        }
+        let failure = child.prune(branch, &[], &[], NOW).expect("it lists").failure;
+        let is_there = child.list().expect("it lists").iter().any(|it| it.name() == first.name);
+        let pins = parent.pins().expect("it lists").len();
+        if is_read {
+            assert!(failure.is_none(), "{failure:?}");
+            assert_eq!((is_there, pins), (false, 0));
+        } else {
+            let why = failure.expect("nobody can say whose archive").to_string();
+            assert!(why.contains("may be the first snapshot of a branch"), "{why}");
+            assert_eq!((is_there, pins), (true, 1));
+        }
+    }
+}
+
+/// Of many snapshots the manifests of the newest are kept in memory. That is all.
+#[test]
+fn more_snapshots_than_manifests_that_are_kept_are_listed_and_pruned_alike() {
+    let (_, store) = store();
+    let count = crate::store::MANIFESTS_MAX as u64 + 6;
+    for sequence in 1..=count {
+        write(&store, sequence * 10, &[1]).expect("there is space");
+    }
+    for _ in 0..2 {
+        let sequences = whole(&store).into_iter().map(|it| it.point.position.sequence.0 / 10);
+        assert!(sequences.eq((1..=count).rev()));
+    }
+    let named = vec![whole(&store).pop().expect("the oldest").name];
+    let pruned = store.prune(LOG, &[Sequence(25)], &named, NOW).expect("it lists");
+    assert!(pruned.failure.is_none());
+    let left: Vec<u64> = whole(&store).iter().map(|it| it.point.position.sequence.0).collect();
+    assert_eq!(left, [count * 10, (count - 1) * 10, 20, 10]);
+    assert_eq!(pruned.trim.map(|at| at.sequence.0), Some(19));
+}
+
 #[test]
 fn a_full_archive_gives_space_back() {
     let (archive, store) = store();

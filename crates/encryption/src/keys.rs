@@ -143,10 +143,11 @@ impl Keys {
         let envelope = envelope::encode(wrapped)?;
         let mut state = held.state();
         if let Some(at) = state.met.iter().position(|(known, _)| *known == envelope) {
-            if at > 0 {
-                state.met.swap(0, at);
-            }
-            return Ok(Arc::clone(&state.met[0].1));
+            let met = state.met.remove(at).expect("it was just found");
+            let key = Arc::clone(&met.1);
+            // Behind it all others stay in their order: the last one is always the longest unused.
+            state.met.push_front(met);
+            return Ok(key);
         }
         let masters = Arc::clone(&state.masters);
         drop(state);
@@ -301,5 +302,25 @@ pub mod tests {
             let held = reader.0.as_ref().expect("there are keys");
             assert_eq!(held.state().met.len(), MET_MAX);
         }
+    }
+    #[test]
+    fn the_data_key_that_is_forgotten_is_the_one_that_was_unused_for_longest() {
+        let reader = keys(&format!("one {ONE}"));
+        let held = reader.0.as_ref().expect("there are keys");
+        let wrapped = |number: usize| {
+            let masters = Arc::clone(&held.state().masters);
+            masters.wrap(&[number as u8; DATA_KEY_BYTES], &*held.entropy).expect("it is local")
+        };
+        let all: Vec<Wrapped> = (0..=MET_MAX).map(wrapped).collect();
+        let is_known = |number: usize| {
+            let envelope = envelope::encode(&all[number]).expect("it has a short name");
+            held.state().met.iter().any(|(known, _)| *known == envelope)
+        };
+        // The oldest is used once more; then one more than there is room for comes.
+        for number in (0..MET_MAX).chain([0, MET_MAX]) {
+            reader.open(&all[number]).expect("the key is there");
+        }
+        assert!(!is_known(1), "unused for longest");
+        assert!([0, 2, MET_MAX - 1, MET_MAX].into_iter().all(is_known));
     }
 }

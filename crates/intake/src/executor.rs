@@ -4,7 +4,7 @@
 //! | request | what becomes of it |
 //! |---|---|
 //! | about keys, FLUSHALL, SWAPDB, PUBLISH … | executed by the engine |
-//! | SELECT, MULTI, EXEC | as a client's. A transaction without its end never happened |
+//! | SELECT, MULTI, EXEC, DISCARD | as a client's. A transaction without its end never happened |
 //! | EVAL, EVALSHA, SCRIPT LOAD, SCRIPT FLUSH | executed (`scripts`) |
 //! | FUNCTION LOAD, DELETE, FLUSH, RESTORE | the libraries are changed; servers compile them |
 //! | any other | refused by its name |
@@ -107,6 +107,9 @@ impl Executor {
             return requests
                 .iter()
                 .try_for_each(|request| self.run(Args::new(request.source(), request.ranges())));
+        }
+        if args.is(0, "DISCARD") {
+            return self.transaction.take().map(drop).ok_or("DISCARD without MULTI".to_owned());
         }
         if let Some((requests, bytes)) = &mut self.transaction {
             if args.is(0, "MULTI") {

@@ -9,6 +9,7 @@
 //! | [`reading`] | the files read in slices: RDB data, requests, annotations, a cut end |
 //! | [`target`] | the engine that is filled, by RDB data and by single commands |
 //! | [`executor`] | requests as a loading Redis executes them: SELECT, MULTI, functions, keys |
+//! | [`libraries`] | the code of the functions that came with it, run once: does it end? |
 //! | `scripts` | EVAL and its kin, which append-only files before Redis 7.0 may hold |
 //!
 //! Keys whose time has come are kept: whoever wrote the file decided when they went, and said so.
@@ -20,6 +21,7 @@
 
 pub mod aof;
 pub mod executor;
+pub mod libraries;
 pub mod reading;
 mod scripts;
 pub mod target;

@@ -30,19 +30,26 @@ pub fn of(settings: &NodeSettings) -> Result<Keys, Box<dyn Error>> {
 /// # Errors
 /// As [`of`].
 pub fn read(file: Option<&Path>) -> Result<Keys, Box<dyn Error>> {
-    let keyring = match (file, env::var_os(VARIABLE)) {
+    let text = env::var_os(VARIABLE);
+    let keyring = match (file, &text) {
         (None, None) => return Ok(Keys::none()),
-        (Some(file), None) => of_file(file)?,
+        (Some(file), _) => of_file_alone(file, text.is_some())?,
         (None, Some(text)) => {
             let parsed = of_variable(text.as_encoded_bytes());
             parsed.map_err(|why| format!("{VARIABLE}: {why}"))?
         }
-        (Some(_), Some(_)) => {
-            let what = format!("encryption-key-file and {VARIABLE} both give keys: take one away");
-            return Err(what.into());
-        }
     };
     Ok(Keys::new(Arc::new(keyring), Arc::new(fill_random))?)
+}
+
+/// The keys of a file, where the environment gives none: of two givers nobody could say which one
+/// is meant, and the next start would refuse both.
+fn of_file_alone(file: &Path, has_variable: bool) -> Result<Keyring, String> {
+    if has_variable {
+        let what = format!("encryption-key-file and {VARIABLE} both give keys: take one away");
+        return Err(what);
+    }
+    of_file(file)
 }
 
 fn of_file(file: &Path) -> Result<Keyring, String> {
@@ -78,7 +85,8 @@ impl fmt::Debug for Holder {
 impl KeyHolder for Holder {
     fn read(&self, file: &Path) -> Result<(), String> {
         let before = self.keys.current();
-        let replaced = self.keys.replace(Arc::new(of_file(file)?));
+        let keyring = of_file_alone(file, env::var_os(VARIABLE).is_some())?;
+        let replaced = self.keys.replace(Arc::new(keyring));
         let replaced = replaced.map_err(|error| error.to_string())?;
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(replaced);
         let current = self.keys.current();
@@ -104,6 +112,18 @@ impl KeyHolder for Holder {
 mod tests {
     use super::*;
     use encryption::MasterKeys;
+
+    #[test]
+    fn a_file_is_not_read_beside_the_environment() {
+        // Of the two reasons to refuse it, the first one counts.
+        let read =
+            |has_variable| of_file_alone(Path::new("/nonexistent"), has_variable).map(|_| ());
+        let (alone, beside) = (read(false), read(true));
+        let why = alone.expect_err("there is no such file");
+        assert!(why.starts_with("encryption-key-file /nonexistent: "), "{why}");
+        let why = beside.expect_err("two give keys");
+        assert!(why.contains("KILN_ENCRYPTION_KEYS both give keys"), "{why}");
+    }
 
     #[test]
     fn a_comma_ends_a_line_in_the_environment() {

@@ -16,7 +16,7 @@ use base::driver::Waker;
 use base::{Clock, DatabaseId, Sequence, UnixMillis};
 use config::Config;
 use config::secrets::hide_credentials;
-use config::settings::{NodeSettings, node_settings};
+use config::settings::{Location, NodeSettings, node_settings};
 use engine::effect::Effect;
 use engine::execute::Engine;
 use shard::archived::ArchivedLog;
@@ -190,6 +190,33 @@ impl Place {
     }
 }
 
+/// The file that whoever has the claim of an archive in a directory locks, and leaves.
+const CLAIM_LOCK: &str = "claim.lock";
+
+/// Directories that were not there before, the deepest first. That of the snapshots is made before
+/// anything is known of what is to lie there.
+struct Absent(Vec<PathBuf>);
+
+impl Absent {
+    fn of(place: &Location) -> Self {
+        let Location::Folder(folder) = place else { return Self(Vec::new()) };
+        let folders = folder.ancestors().filter(|it| !it.as_os_str().is_empty());
+        Self(folders.take_while(|it| !it.exists()).map(Path::to_owned).collect())
+    }
+
+    /// Removes those in which nothing lies: what failed leaves nothing. The file that is locked for
+    /// the claim is nothing: nobody else knew of the place.
+    fn remove_empty(&self) {
+        let Some(folder) = self.0.first() else { return };
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        if names.map(|it| it.file_name()).eq([CLAIM_LOCK]) {
+            let _ = std::fs::remove_file(folder.join(CLAIM_LOCK));
+        }
+        // One that is not empty stays, and those in which it is.
+        let _ = self.0.iter().try_for_each(std::fs::remove_dir);
+    }
+}
+
 /// A place as a directive takes it. A directory may be named without `file:`, and is one of where
 /// the command was given, not of `dir`.
 fn located(place: &str) -> Result<String, Box<dyn Error>> {
@@ -230,26 +257,32 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
     let mut reading = reader(&from, from.store_to_read()?, &waker)?;
+    let absent = Absent::of(&into.settings.snapshot_store);
     let store = into.store()?;
     let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
     let made = make_of_moment(&mut reading, &mut making, goal, &into, waker, &mut claimed);
     claimed.release();
-    let (snapshot, parent) = made?;
+    let (snapshot, parent) = made.inspect_err(|_| absent.remove_empty())?;
     tracing::info!(
         keys = snapshot.manifest.keys,
         bytes = snapshot.manifest.bytes(),
         parent = parent.0,
         "restored: servers may start on the new log"
     );
-    if let Some(days) = days_behind(&into.settings, snapshot.point.clock) {
+    warn_of_clock(&into.settings, snapshot.point.clock);
+    Ok(())
+}
+
+/// Says what has to be done before a server leads on a new log whose data is of this time.
+fn warn_of_clock(settings: &NodeSettings, clock: UnixMillis) {
+    if let Some(days) = days_behind(settings, clock) {
         tracing::warn!(
             days,
             "no server leads on the new log before clock-ahead-max lets it, because its clock is that \
              far ahead of the newest record: start the first one with --clock-ahead-max 0"
         );
     }
-    Ok(())
 }
 
 /// Days by which the data is older than a server's clock may be ahead of it; `None` if it is not.
@@ -318,6 +351,7 @@ fn without_master(mut engine: Engine) -> Engine {
 mod tests {
     use super::*;
     use base::UnixMillis;
+    use world::disk::RealDisk;
 
     #[test]
     fn options_come_before_a_server_s_arguments() {
@@ -354,6 +388,28 @@ mod tests {
         assert_eq!(behind(&settings, 31), Some(31));
         assert_eq!(behind(&settings, -5), None);
         assert_eq!(behind(&NodeSettings { clock_ahead_max: 0, ..settings }, 400), None);
+    }
+
+    #[test]
+    fn what_failed_leaves_no_empty_directory_and_what_was_there_stays() {
+        let root = std::env::temp_dir().join(format!("kiln-absent-{}", std::process::id()));
+        std::fs::create_dir_all(&root).expect("there is space");
+        let folder = root.join("new/snapshots");
+        let absent = Absent::of(&Location::Folder(folder.clone()));
+        std::fs::create_dir_all(&folder).expect("there is space");
+        std::fs::create_dir(folder.join("x")).expect("there is space");
+        absent.remove_empty();
+        assert!(folder.exists(), "something lies there");
+        std::fs::remove_dir(folder.join("x")).expect("it is ours");
+        let archive = archive::DirectoryArchive::open(std::sync::Arc::new(RealDisk), &folder);
+        let archive: &dyn archive::Archive = &archive.expect("it is a directory");
+        let claim = archive.claim(b"{}").expect("there is space").expect("nobody else");
+        claim.release().expect("it is ours");
+        Absent::of(&Location::Folder(folder.clone())).remove_empty();
+        assert!(folder.exists(), "it was there before");
+        absent.remove_empty();
+        assert!(!root.join("new").exists() && root.exists());
+        std::fs::remove_dir(&root).expect("it is empty");
     }
 
     #[test]

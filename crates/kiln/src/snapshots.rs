@@ -30,7 +30,7 @@ pub fn open(settings: &NodeSettings, entropy: u64) -> Result<SnapshotStore, Box<
 fn parents(entropy: u64) -> OpenArchive {
     let opened = AtomicU64::new(0);
     Arc::new(move |name, access| {
-        let place = place(name);
+        let place = place(name).map_err(|why| io::Error::other(why.to_string()))?;
         // Writers of two archives of one process must not have one name.
         let entropy = entropy.wrapping_add(1 + opened.fetch_add(1, Ordering::Relaxed));
         let store = match access {
@@ -58,12 +58,29 @@ fn open_place(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn E
             })
         }
         Location::Url(url) => {
-            let opened = services::open_archive(url, Arc::new(RealClock), entropy);
+            let opened = services::open_archive(&absolute(url)?, Arc::new(RealClock), entropy);
             let archive = opened.map_err(|error| format!("cannot open snapshot-store: {error}"))?;
             Ok(SnapshotStore::over(archive))
         }
     }
 }
+
+/// The same URL, of which a directory is named from the root: a branch keeps its parent's, and is
+/// opened elsewhere.
+fn absolute(url: &str) -> io::Result<String> {
+    match url.strip_prefix(DIRECTORY) {
+        Some(directory) if !directory.is_empty() && !directory.starts_with(['/', '?']) => {
+            let (path, options) =
+                directory.split_at(directory.find('?').unwrap_or(directory.len()));
+            let path = std::path::absolute(path)?;
+            Ok(format!("{DIRECTORY}{}{options}", path.display()))
+        }
+        _ => Ok(url.to_owned()),
+    }
+}
+
+/// What the URL of an object store in a directory begins with.
+const DIRECTORY: &str = "file-object:";
 
 /// Opens them to read: nothing is written there.
 ///
@@ -76,7 +93,7 @@ pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
             SnapshotStore::over(Arc::new(archive))
         }
         Location::Url(url) => {
-            let opened = services::open_archive_to_read(url, Arc::new(RealClock));
+            let opened = services::open_archive_to_read(&absolute(url)?, Arc::new(RealClock));
             let archive = opened.map_err(|error| format!("cannot open snapshot-store: {error}"))?;
             SnapshotStore::over(archive)
         }
@@ -90,17 +107,29 @@ pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
 /// # Errors
 /// As [`open_to_read`].
 pub fn open_named(name: &str) -> Result<SnapshotStore, Box<dyn Error>> {
-    open_to_read(&place(name))
+    open_to_read(&place(name)?)
 }
 
-fn place(name: &str) -> Location {
-    let is_url = services::archive_schemes().any(|scheme| name.starts_with(scheme));
-    let folder = || name.strip_prefix("file:").unwrap_or(name).into();
-    if is_url { Location::Url(name.to_owned()) } else { Location::Folder(folder()) }
+fn place(name: &str) -> Result<Location, Box<dyn Error>> {
+    if services::archive_schemes().any(|scheme| name.starts_with(scheme)) {
+        return Ok(Location::Url(name.to_owned()));
+    }
+    if let Some(folder) = name.strip_prefix("file:") {
+        return Ok(Location::Folder(folder.into()));
+    }
+    // What is taken for a directory is shown in errors, with a password that stands in it.
+    if name.split('/').next().is_some_and(|first| first.contains(':')) {
+        let schemes: Vec<&str> = services::archive_schemes().collect();
+        let known = schemes.join("…, ");
+        let what = "the name of a place of snapshots is a directory, file:PATH, or";
+        return Err(format!("{what} {known}…").into());
+    }
+    Ok(Location::Folder(name.into()))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use config::directive::Kind;
     use config::table::DIRECTIVES;
 
@@ -111,5 +140,27 @@ mod tests {
             panic!("snapshot-store names a location");
         };
         assert!(services::archive_schemes().eq(urls.iter().copied()), "{urls:?}");
+    }
+    #[test]
+    fn a_directory_of_objects_is_named_from_the_root() {
+        let here = std::env::current_dir().expect("it is there");
+        let of = |url: &str| absolute(url).expect("there is a directory");
+        assert_eq!(of("file-object:a/b?x=1"), format!("file-object:{}/a/b?x=1", here.display()));
+        for same in ["file-object:/a?x=1", "file-object:", "file-object:?x", "s3://bucket/prefix"] {
+            assert_eq!(of(same), same);
+        }
+    }
+
+    #[test]
+    fn a_url_of_no_archive_is_no_directory() {
+        let folder = |name: &str| Location::Folder(name.into());
+        assert_eq!(place("file:a:b/c").expect("it says so"), folder("a:b/c"));
+        assert_eq!(place("a/b:c").expect("behind a slash"), folder("a/b:c"));
+        let url = "s3://bucket/prefix";
+        assert_eq!(place(url).ok(), Some(Location::Url(url.to_owned())));
+        for wrong in ["s4://user:secret@host/x", "nats:secret"] {
+            let why = place(wrong).expect_err("there is no such archive").to_string();
+            assert!(why.contains("file:PATH") && !why.contains("secret"), "{why}");
+        }
     }
 }

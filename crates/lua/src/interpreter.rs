@@ -176,6 +176,12 @@ impl Interpreter {
         self.is_running
     }
 
+    /// Steps that the running script has spent so far, or the last one in all. They count what it
+    /// did, not how long that took: the same code spends about as many on every machine.
+    pub fn spent_steps(&self) -> u64 {
+        self.fiber.as_ref().map_or(0, |fiber| fiber.host.spent_steps())
+    }
+
     /// Bytes that Lua used for scripts and their values when it last left its stack.
     pub fn used_bytes(&self) -> usize {
         self.fiber.as_ref().map_or(0, |fiber| fiber.host.used_bytes.get())

@@ -55,7 +55,7 @@ pub mod step;
 mod tests;
 
 pub use interpreter::Interpreter;
-pub use limits::{Limits, SOURCE_BYTES_MAX};
+pub use limits::{LOAD_STEPS_MAX, Limits, RELOAD_STEPS_MAX, SOURCE_BYTES_MAX};
 pub use script::{CodeKind, Invocation, ScriptRef};
 pub use source::COMPILED_STEP_BYTES;
 pub use step::{

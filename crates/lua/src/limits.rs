@@ -9,6 +9,17 @@ pub const SOURCE_BYTES_MAX: usize = 4 << 20;
 /// usual lease.
 pub const COMPILE_MS_MAX: u64 = 250;
 
+/// Steps that the code of a library may take where it comes in: FUNCTION LOAD, FUNCTION RESTORE,
+/// and an import. What Redis lets in within its half second is let in here: that is some 50 million
+/// steps, and so this many on a machine twenty times as fast.
+pub const LOAD_STEPS_MAX: u64 = 1_000_000_000;
+
+/// Steps that the code of a library may take which the log holds, when it is loaded anew: by a
+/// replica, after a start, after a failover. It bounds what never ends. Nothing that came in may
+/// fail there because of where it runs, so steps count, of which a slow machine makes no more; and
+/// several times as many as came in, because garbage is collected at other times. Some 40 seconds.
+pub const RELOAD_STEPS_MAX: u64 = 4 * LOAD_STEPS_MAX;
+
 /// Limits of an interpreter: memory, stack, and steps between pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {

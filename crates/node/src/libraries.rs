@@ -15,7 +15,8 @@ use engine::work::Work;
 pub use loading::Slice;
 use loading::{Failed, Loading};
 use lua::{
-    Answer, CodeKind, Ending, Interpreter, Limits, LoadedFunction, ScriptError, ScriptRef, Step,
+    Answer, CodeKind, Ending, Interpreter, LOAD_STEPS_MAX, Limits, LoadedFunction,
+    RELOAD_STEPS_MAX, ScriptError, ScriptRef, Step,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,6 +72,9 @@ pub struct CompiledLibraries {
     unwanted: Vec<ScriptRef>,
     /// The count of changes of the shard's libraries that is followed so far.
     followed: u64,
+    /// Steps of one library that a command brings, and of one that the shard has.
+    load_steps_max: u64,
+    reload_steps_max: u64,
     pub interpreter: Interpreter,
 }
 
@@ -91,6 +95,8 @@ impl CompiledLibraries {
             failed: BTreeMap::new(),
             unwanted: Vec::new(),
             followed: 0,
+            load_steps_max: LOAD_STEPS_MAX,
+            reload_steps_max: RELOAD_STEPS_MAX,
             interpreter: Interpreter::new(CodeKind::Functions, limits),
         }
     }
@@ -257,7 +263,8 @@ impl CompiledLibraries {
             if let Some(ending) = self.step(answer) {
                 return Ok(registered(ending)?);
             }
-            if is_late() {
+            // Also what time would allow: no replica may give up on it later, which counts steps.
+            if is_late() || self.interpreter.spent_steps() > self.load_steps_max {
                 self.interpreter.kill(&TIMEOUT.0);
             }
             answer = Answer::GoOn;

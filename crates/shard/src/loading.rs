@@ -14,6 +14,7 @@
 
 mod ancestors;
 mod choosing;
+mod errand;
 mod history;
 mod lanes;
 mod open;
@@ -29,10 +30,12 @@ use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
 use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
+pub use choosing::must_not_be_of_a_parent;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
+use errand::Errand;
 use history::{Comparing, chain_behind};
 pub use lanes::LANES_MAX;
 pub use open::{FileLogOpener, KnownLog, OpenLog};
@@ -42,7 +45,7 @@ pub use progress::{Leg, Progress};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use txlog::LogEvent;
 use txlog::reader::Goal;
@@ -119,6 +122,8 @@ pub struct Loading {
 
 enum Stage {
     Choose,
+    /// A thread looks where the data of a branch's first snapshot lies.
+    Look(Snapshot, Errand<io::Result<Option<Box<Ancestors>>>>),
     Snapshot(Box<Parts>),
     /// The log of the branch's ancestors.
     Ancestors,
@@ -208,11 +213,13 @@ impl Loading {
 
     /// Gives the threads back, with nothing left to do.
     pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
-        if matches!(self.stage, Stage::Snapshot(_))
-            && let Stage::Snapshot(parts) = std::mem::replace(&mut self.stage, Stage::Choose)
-        {
-            self.readers = parts.into_queues();
+        match std::mem::replace(&mut self.stage, Stage::Choose) {
+            Stage::Snapshot(parts) => self.readers = parts.into_queues(),
+            Stage::Look(_, look) => self.readers.extend(look.into_queue()),
+            stage => self.stage = stage,
         }
+        let ancestors = self.ancestors.as_mut().map(|(ancestors, _)| ancestors);
+        self.readers.extend(ancestors.and_then(|it| it.take_queue()));
         std::mem::take(&mut self.readers)
     }
 
@@ -244,7 +251,8 @@ impl Loading {
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
                 Stage::Snapshot(loading) => self.load(loading)?,
-                Stage::Ancestors => (self.replay_ancestors()?, Step::More),
+                Stage::Look(snapshot, look) => self.look(snapshot, look)?,
+                Stage::Ancestors => self.replay_ancestors()?,
                 Stage::Log(replayer, until) => self.replay(replayer, until)?,
                 done @ Stage::Done(_) => (done, Step::Done),
             };

@@ -458,7 +458,7 @@ impl Snapshots {
             // Before it is seen and the log trimmed. A snapshot counts all the same.
             let archived =
                 archive_log.map(|it| it(&store, facts.point.position.sequence, &is_over));
-            if let Some(Err(why)) = archived {
+            if let Some(Err(why)) = archived.filter(|_| !is_over.load(Ordering::Relaxed)) {
                 tracing::error!("the log cannot be archived, and is not trimmed: {why}");
             }
             let snapshot = writing.publish(&facts)?;

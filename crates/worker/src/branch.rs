@@ -12,7 +12,7 @@ use crate::take::{Claimed, Worker};
 use archive::{BranchPoint, Candidate, Parent, Snapshot, SnapshotPoint, covered};
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use shard::archived::{archive, verify};
-use shard::loading::{Failure, KnownLog, OpenLog};
+use shard::loading::{Failure, KnownLog, OpenLog, must_not_be_of_a_parent};
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::ChainValue;
 use txlog::{Chain, Consumed, LogEvent, Origin};
@@ -53,7 +53,12 @@ impl Worker {
             Candidate::Damaged { .. } => None,
         });
         let mut fitting = whole.filter(|it| of_log(&it.point) && is_before(&it.point));
-        let snapshot = fitting.next().ok_or("no whole snapshot is as old as that moment")?;
+        let Some(snapshot) = fitting.next() else {
+            if let Goal::Clock(_) = goal {
+                must_not_be_of_a_parent(&self.store)?;
+            }
+            return Err("no whole snapshot is as old as that moment".into());
+        };
         if let Goal::Through(last) = goal {
             self.must_reach(&mut *log, last, claimed)?;
         }

@@ -30,7 +30,7 @@ pub struct Freshness {
     pub bytes: u64,
     /// Records of the log behind it.
     pub records: u64,
-    /// Seconds since it was taken.
+    /// Seconds since it was taken, 0 if that is in the future; [`u64::MAX`] if there is none.
     pub age: u64,
 }
 
@@ -68,7 +68,7 @@ impl Rates {
         }
         let is_old = fresh.age >= age_max && fresh.records > 0;
         is_old.then(|| match fresh.age {
-            u64::MAX => "there is none".to_owned(),
+            u64::MAX => "there is no snapshot yet".to_owned(),
             age => format!("the newest snapshot is {age} s old"),
         })
     }
@@ -89,6 +89,7 @@ mod tests {
         assert_eq!(rates.due(fresh(0, 0, 5000), 3600), None, "nothing was appended");
         let why = rates.due(fresh(0, 1, 3600), 3600);
         assert_eq!(why.as_deref(), Some("the newest snapshot is 3600 s old"));
-        assert_eq!(rates.due(fresh(0, 1, u64::MAX), 3600).as_deref(), Some("there is none"));
+        let why = rates.due(fresh(0, 1, u64::MAX), 3600);
+        assert_eq!(why.as_deref(), Some("there is no snapshot yet"));
     }
 }

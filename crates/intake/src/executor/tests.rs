@@ -10,7 +10,7 @@ use engine::settings::Settings;
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
 /// A clock that stands still.
-struct Still;
+pub(crate) struct Still;
 
 impl Clock for Still {
     fn unix_micros(&self) -> i64 {
@@ -82,6 +82,18 @@ fn a_transaction_counts_when_its_end_is_there() {
     executor.begin_file();
     assert!(execute(&mut executor, "EXEC").expect_err("there is none").contains("without MULTI"));
     assert_eq!(ask(&mut executor, 0, "MGET a c"), "*2 $1 1 $-1");
+}
+
+#[test]
+fn a_transaction_that_is_discarded_never_happened() {
+    let mut executor = executor();
+    for line in ["MULTI", "SET a 1", "DISCARD", "SET b 1"] {
+        execute(&mut executor, line).expect(line);
+    }
+    assert!(!executor.is_in_transaction());
+    assert_eq!(ask(&mut executor, 0, "MGET a b"), "*2 $-1 $1 1");
+    let why = execute(&mut executor, "DISCARD").expect_err("there is none");
+    assert!(why.contains("DISCARD without MULTI"), "{why}");
 }
 
 /// What follows was executed before the time came, so the key was there.

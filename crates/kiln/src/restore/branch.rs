@@ -1,6 +1,6 @@
 //! `kiln branch`: a new log of a moment, whose data stays in its parent's archive.
 
-use super::{BUSY, Options, Place, position, reader};
+use super::{Absent, BUSY, Options, Place, position, reader, warn_of_clock};
 use crate::configuration;
 use crate::sleep::Sleep;
 use crate::work;
@@ -18,17 +18,19 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
     let mut parent = reader(&from, from.store()?, &waker)?;
+    let absent = Absent::of(&into.settings.snapshot_store);
     let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
     let made = make(&mut parent, &mut making, goal, &into, waker, &mut claimed);
     claimed.release();
-    let snapshot = made?;
+    let snapshot = made.inspect_err(|_| absent.remove_empty())?;
     let named = snapshot.manifest.parent.as_ref().ok_or("the branch does not name its parent")?;
     tracing::info!(
         parent = named.store,
         record = named.point()?.position.sequence.0,
         "branched: servers may start on the new log"
     );
+    warn_of_clock(&into.settings, snapshot.point.clock);
     Ok(())
 }
 

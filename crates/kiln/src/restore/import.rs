@@ -1,6 +1,6 @@
 //! `kiln import`: a new log of what another server wrote, or holds now.
 
-use super::{BUSY, Options, Place, master};
+use super::{Absent, BUSY, Options, Place, master};
 use crate::sleep::Sleep;
 use crate::{configuration, work};
 use archive::Snapshot;
@@ -14,7 +14,7 @@ use intake::reading::Reading;
 use intake::target::Target;
 use shard::loading::Failure;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use txlog::Origin;
 use worker::{Claimed, Phase, Worker};
@@ -56,11 +56,12 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
+    let absent = Absent::of(&into.settings.snapshot_store);
     let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
     let made = make(&mut making, &source, &into, waker, &mut claimed);
     claimed.release();
-    let snapshot = made?;
+    let snapshot = made.inspect_err(|_| absent.remove_empty())?;
     tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
     Ok(())
 }
@@ -75,15 +76,31 @@ fn make(
     making.must_be_empty()?;
     let engine = match source {
         Source::Rdb(path) => {
+            must_have_an_end(path)?;
             let part = aof::open(&RealDisk, path.clone())?;
             read(making, Reading::of_rdb(part), claimed)?
         }
-        Source::Aof(path) => read(making, Reading::of_aof(aof::parts(&RealDisk, path)?), claimed)?,
+        Source::Aof(path) => {
+            must_have_an_end(path)?;
+            read(making, Reading::of_aof(aof::parts(&RealDisk, path)?), claimed)?
+        }
         Source::Master(address) => master::copy(making, address, &into.settings, claimed)?,
     };
+    intake::libraries::check(engine.keyspace.libraries(), &making.clock)?;
     let origin = Origin { parent: None, source: source.name() };
     // The log's clock begins before any server's, so that none goes back.
     making.found(engine, UnixMillis(0), &origin, into.new_log(waker)?, claimed)
+}
+
+/// Refuses what is neither a file nor a directory. A device has no length, so it would be taken for
+/// an empty file; and a pipe, whose reader waits, for one that never comes.
+fn must_have_an_end(path: &Path) -> Result<(), String> {
+    let said = |why: &str| format!("{}: {why}", path.display());
+    let found = std::fs::metadata(path).map_err(|error| said(&error.to_string()))?;
+    match found.is_file() || found.is_dir() {
+        true => Ok(()),
+        false => Err(said("it is no regular file and no directory")),
+    }
 }
 
 /// An engine without keys, to be filled.
@@ -111,6 +128,16 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_file_is_no_empty_import() {
+        let why = must_have_an_end(Path::new("/dev/zero")).expect_err("it has no end");
+        assert_eq!(why, "/dev/zero: it is no regular file and no directory");
+        assert!(must_have_an_end(Path::new("/nonexistent")).is_err());
+        must_have_an_end(Path::new("/")).expect("a directory may hold an append-only file");
+        let itself = std::env::current_exe().expect("it runs");
+        must_have_an_end(&itself).expect("a file");
+    }
 
     #[test]
     fn one_source_is_named() {

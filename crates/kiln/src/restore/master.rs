@@ -42,6 +42,11 @@ const WAIT_NANOS: u64 = 100_000_000;
 /// Time between two signs of life to the server, in nanoseconds. As Redis.
 const ALIVE_NANOS: u64 = 1_000_000_000;
 
+/// Bytes of the data that must arrive within each `repl-timeout`, once it has begun: a server that
+/// sends one now and then is never silent, and never done. A kilobyte a second is slower than any
+/// line on which a copy is of use.
+const PROGRESS_BYTES_MIN: u64 = 64 << 10;
+
 /// A server, and who asks it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -165,6 +170,25 @@ struct Copying<'a> {
     has_work: bool,
     is_done: bool,
     said: MonotonicNanos,
+    pace: Pace,
+}
+
+/// How fast the data arrives.
+struct Pace {
+    /// Since when the next [`PROGRESS_BYTES_MIN`] are waited for, and behind how many.
+    since: MonotonicNanos,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Whether too little has arrived for longer than this. Nothing is asked of a server that has
+    /// not begun: it may be forking for hours.
+    fn is_too_slow(&mut self, received: u64, now: MonotonicNanos, nanos_max: u64) -> bool {
+        if received == 0 || received - self.bytes >= PROGRESS_BYTES_MIN {
+            *self = Self { since: now, bytes: received };
+        }
+        now.since(self.since) > nanos_max
+    }
 }
 
 impl<'a> Copying<'a> {
@@ -190,6 +214,7 @@ impl<'a> Copying<'a> {
             has_work: false,
             is_done: false,
             said: now,
+            pace: Pace { since: now, bytes: 0 },
         }
     }
 
@@ -248,9 +273,21 @@ impl<'a> Copying<'a> {
             self.import()?;
             self.say_alive(driver)?;
         }
-        let silence = self.line.waited_nanos(driver.clock().monotonic());
-        if !self.is_done && silence > u64::from(self.settings.repl_timeout) * 1_000_000_000 {
+        let now = driver.clock().monotonic();
+        let nanos_max = u64::from(self.settings.repl_timeout) * 1_000_000_000;
+        if !self.is_done && self.line.waited_nanos(now) > nanos_max {
             return Err("the server is silent for longer than repl-timeout".to_owned());
+        }
+        let received = self.data_set.received_bytes;
+        if self.has_work {
+            // The server waits for this program.
+            self.pace.since = now;
+        }
+        if self.pace.is_too_slow(received, now, nanos_max) && !self.is_done {
+            return Err(format!(
+                "the server sent less than {PROGRESS_BYTES_MIN} bytes of its data within \
+                 repl-timeout, after {received} in all"
+            ));
         }
         Ok(())
     }

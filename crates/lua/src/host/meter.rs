@@ -53,6 +53,9 @@ pub(crate) struct Meter {
     pub(crate) limits: Limits,
     clock: Option<Arc<dyn Clock>>,
     steps_left: Cell<i64>,
+    /// Steps since the script began, each counted once, however much memory is in use and however
+    /// long it took: the same code spends about as many on every machine.
+    spent: Cell<u64>,
     /// Instructions between two checks of the steps, as the hook is set now.
     looks_every: Cell<u32>,
     /// When the script began to run on, or when the clock was first looked at since.
@@ -67,6 +70,7 @@ impl Meter {
             limits,
             clock,
             steps_left: Cell::new(0),
+            spent: Cell::new(0),
             looks_every: Cell::new(0),
             resumed_at: Cell::new(None),
             is_limited: Cell::new(false),
@@ -106,6 +110,10 @@ impl Meter {
         let left = self.steps_left.get().saturating_sub(steps);
         self.steps_left.set(left);
         left <= 0
+    }
+
+    fn note_spent(&self, steps: usize) {
+        self.spent.set(self.spent.get().saturating_add(steps as u64));
     }
 
     /// Whether the time until the next pause is over. It counts only with so much memory in use
@@ -155,8 +163,14 @@ fn set_piece(lua: &Lua, times: i32) {
 }
 
 impl Host {
+    /// Steps that the running script, or the last one, has spent so far.
+    pub(crate) fn spent_steps(&self) -> u64 {
+        self.meter.spent.get()
+    }
+
     /// Grants a new script what it may use, and sees to it that its instructions are counted.
     pub(crate) fn begin_metering(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        self.meter.spent.set(0);
         self.meter.refill(lua);
         self.look_for(lua, lua.used_memory())
     }
@@ -175,7 +189,8 @@ impl Host {
         let every = HookTriggers::new().every_nth_instruction(instructions);
         lua.set_global_hook(every, move |lua, _| {
             let used = lua.used_memory();
-            host.spend(lua, host.meter.steps_for(instructions, used))?;
+            host.meter.note_spent(instructions as usize);
+            host.take_steps(lua, host.meter.steps_for(instructions, used))?;
             host.look_for(lua, used)?;
             Ok(VmState::Continue)
         })
@@ -186,6 +201,12 @@ impl Host {
     /// # Errors
     /// The script was killed.
     pub(crate) fn spend(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
+        self.meter.note_spent(steps);
+        self.take_steps(lua, steps)
+    }
+
+    /// As [`Self::spend`], of steps that are noted, or that are more than were made.
+    fn take_steps(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
         // A pause that cannot be made is due again at once.
         if self.meter.count(lua, steps) && self.leave(lua, Step::Paused) {
             self.meter.refill(lua);
@@ -201,7 +222,8 @@ impl Host {
     /// The script was killed.
     pub(crate) fn spend_long(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
         let is_over = self.meter.clock.as_deref().is_some_and(|it| self.meter.is_time_over(it));
-        self.spend(lua, if is_over { usize::MAX } else { steps })
+        self.meter.note_spent(steps);
+        self.take_steps(lua, if is_over { usize::MAX } else { steps })
     }
 
     /// Counts a string of so many bytes that is made in Lua: all of them are copied and hashed.

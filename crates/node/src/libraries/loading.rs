@@ -13,9 +13,11 @@ use engine::work::Work;
 use lua::Answer;
 use std::sync::Arc;
 
-/// The longest time that the code of one library of the shard may run. FUNCTION LOAD allowed half a
-/// second, perhaps on a faster machine; one that never ends must not take the loop's time for ever.
-const LOAD_NANOS_MAX: u64 = 60_000_000_000;
+/// The longest time that the code of one library of the shard may run. What bounds it are its steps
+/// ([`lua::RELOAD_STEPS_MAX`]), because FUNCTION LOAD allowed half a second on a machine that may
+/// have been faster. An hour is for code of which one step takes long, such as one that joins
+/// strings of a hundred megabytes for ever: no machine of use is slower by so much.
+const LOAD_NANOS_MAX: u64 = 3_600_000_000_000;
 
 /// The most libraries that are loaded before the others because they need much memory. Each of them
 /// costs one more loading of all.
@@ -104,19 +106,29 @@ impl CompiledLibraries {
         let ending = self.step(std::mem::replace(&mut loading.answer, Answer::GoOn));
         loading.ran_nanos += slice.pause();
         let Some(ending) = ending else {
-            if loading.ran_nanos > LOAD_NANOS_MAX {
+            if self.has_run_long(&loading) {
                 self.interpreter.kill(&TIMEOUT.0);
             }
             self.loading = Some(loading);
             return;
         };
+        let is_in_time = !self.has_run_long(&loading);
         self.free_unwanted();
-        self.finish(loading, ending, data);
+        self.finish(loading, ending, is_in_time, data);
     }
 
-    fn finish(&mut self, loading: Loading, ending: Ending, data: &functions::Libraries) {
-        let Loading { name, code, ran_nanos, .. } = loading;
-        let is_in_time = ran_nanos <= LOAD_NANOS_MAX;
+    fn has_run_long(&self, loading: &Loading) -> bool {
+        self.interpreter.spent_steps() > self.reload_steps_max || loading.ran_nanos > LOAD_NANOS_MAX
+    }
+
+    fn finish(
+        &mut self,
+        loading: Loading,
+        ending: Ending,
+        is_in_time: bool,
+        data: &functions::Libraries,
+    ) {
+        let Loading { name, code, .. } = loading;
         match registered(ending) {
             Ok(functions) => {
                 let Some(taken) = functions.keys().find(|it| self.owner(it).is_some()) else {

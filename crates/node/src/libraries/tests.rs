@@ -140,11 +140,46 @@ fn a_library_that_cannot_be_loaded_is_named() {
     assert_eq!(libraries.failed_len(), 0);
     assert_eq!(libraries.function(b"f").map(|(name, _)| name), Some(&b"F"[..]));
     assert_eq!(libraries.not_found().0, "ERR Function not found");
-    // A minute of its own time, at a millisecond per pause.
+    libraries.reload_steps_max = 100_000;
     data.load(b"#!lua name=endless\nwhile true do end").expect("named");
-    assert!(load_all(libraries, &data) > 50_000);
+    load_all(libraries, &data);
     assert!(libraries.not_found().0.contains("'endless'"), "{}", libraries.not_found().0);
     assert!(libraries.function(b"f").is_some() && libraries.contains(b"endless"));
+}
+
+/// A slow machine takes longer for the same steps, and loads what a fast one has let in.
+#[test]
+fn steps_and_no_clock_decide_what_is_given_up() {
+    /// A clock that shows a second more whenever it is looked at.
+    #[derive(Default)]
+    struct Slow(Ticking);
+    impl Clock for Slow {
+        fn unix_micros(&self) -> i64 {
+            0
+        }
+        fn monotonic(&self) -> MonotonicNanos {
+            MonotonicNanos(self.0.monotonic().0 * 1000)
+        }
+    }
+    let long = "#!lua name=long\nfor i = 1, 1000000 do local x = i end\n\
+                redis.register_function('l', function() end)";
+    let libraries = &mut CompiledLibraries::default();
+    assert!(libraries.compile(long.as_bytes(), &mut || false).is_ok(), "it is let in");
+    let spent = libraries.interpreter.spent_steps();
+    assert!((2_000_000..2_100_000).contains(&spent), "two instructions each: {spent}");
+    let (slow, data) = (Slow::default(), data(&[long]));
+    let libraries = &mut CompiledLibraries::default();
+    libraries.reload_steps_max = 2 * spent;
+    while libraries.is_behind(&data) {
+        libraries.advance(&data, &mut Slice::new(&slow, Work::default(), u64::MAX, 1));
+    }
+    assert!(slow.0.0.into_inner() > 60_000_000, "more than a minute of its time");
+    assert!(libraries.function(b"l").is_some(), "{}", libraries.not_found().0);
+    // What takes more steps than any that came in is given up, in however little time.
+    let libraries = &mut CompiledLibraries::default();
+    libraries.load_steps_max = spent / 2;
+    let refused = libraries.compile(long.as_bytes(), &mut || false).map(drop);
+    assert!(refused.expect_err("too many steps").0.contains("FUNCTION LOAD timeout"));
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Which snapshot a start begins with, and with which one it begins again.
 
 use super::ancestors::Ancestors;
-use super::{Failure, Loading, Parts, Stage};
+use super::errand::Errand;
+use super::{Failure, Loading, Parts, Stage, Step};
 use crate::recovery::Replayer;
 use crate::shard::Growth;
 use archive::{Candidate, Snapshot, SnapshotStore};
 use base::Sequence;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
+use std::io;
 use txlog::Chain;
 use txlog::reader::Goal;
 
@@ -28,30 +30,58 @@ impl Loading {
             Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
                 Ok(Stage::Choose)
             }
-            Some(Candidate::Whole(snapshot)) => self.open_parts(snapshot),
+            Some(Candidate::Whole(snapshot)) => self.look_for_data(snapshot),
             None => {
+                if let Goal::Clock(_) = self.goal {
+                    must_not_be_of_a_parent(&self.store)?;
+                }
                 let start = Chain::start(self.log.incarnation);
                 Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
             }
         }
     }
 
-    fn open_parts(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
-        let snapshot = match Ancestors::of(&self.store, &snapshot) {
-            Ok(None) => snapshot,
+    /// Looks for the data of a snapshot: a branch's first has it in other archives, which a thread
+    /// asks.
+    fn look_for_data(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
+        if snapshot.manifest.parent.is_none() {
+            return self.open_parts(snapshot);
+        }
+        let (store, named) = (self.store.clone(), snapshot.clone());
+        let look = Errand::begin(self.readers.pop(), move || Ancestors::of(&store, &named));
+        Ok(Stage::Look(snapshot, look))
+    }
+
+    /// Goes on with what the thread has found, if it has.
+    pub(super) fn look(
+        &mut self,
+        snapshot: Snapshot,
+        look: Errand<io::Result<Option<Box<Ancestors>>>>,
+    ) -> Result<(Stage, Step), Failure> {
+        let (found, queue) = match look.take() {
+            Ok(found) => found,
+            Err(look) => return Ok((Stage::Look(snapshot, look), Step::Wait)),
+        };
+        self.readers.extend(queue);
+        let stage = match found {
+            Ok(None) => self.open_parts(snapshot)?,
             Ok(Some(ancestors)) => {
                 let loaded = ancestors.snapshot.clone();
                 tracing::info!(name = snapshot.name, "a branch: its data is that of its parent's");
-                self.ancestors = Some((Box::new(ancestors), snapshot));
-                loaded
+                self.ancestors = Some((ancestors, snapshot));
+                self.open_parts(loaded)?
             }
             Err(why) => {
                 let why = format!("snapshot {} cannot be read: {why}", snapshot.name);
                 tracing::error!("{why}, and it is not used");
                 self.unread.get_or_insert(why);
-                return Ok(Stage::Choose);
+                Stage::Choose
             }
         };
+        Ok((stage, Step::More))
+    }
+
+    fn open_parts(&mut self, snapshot: Snapshot) -> Result<Stage, Failure> {
         if snapshot.manifest.parts.is_empty() {
             return Err(format!("snapshot {} has no parts", snapshot.name).into());
         }
@@ -91,17 +121,48 @@ impl Loading {
     }
 
     /// Applies what the ancestors' logs add to the snapshot that was loaded.
-    pub(super) fn replay_ancestors(&mut self) -> Result<Stage, Failure> {
+    pub(super) fn replay_ancestors(&mut self) -> Result<(Stage, Step), Failure> {
         let Some((mut ancestors, snapshot)) = self.ancestors.take() else {
-            return Ok(Stage::Choose);
+            return Ok((Stage::Choose, Step::More));
         };
-        if ancestors.step(&mut self.engine, self.slice.step_records)? {
-            self.keys_loaded = self.engine.keyspace.len() as u64;
-            return Ok(self.begin_log_behind(&snapshot));
+        let records_max = self.slice.step_records;
+        match ancestors.step(&mut self.engine, &mut self.readers, records_max) {
+            Ok(Step::Done) => {
+                self.keys_loaded = self.engine.keyspace.len() as u64;
+                Ok((self.begin_log_behind(&snapshot), Step::More))
+            }
+            Ok(step) => {
+                self.ancestors = Some((ancestors, snapshot));
+                Ok((Stage::Ancestors, step))
+            }
+            Err(why) => {
+                self.readers.extend(ancestors.take_queue());
+                Err(why)
+            }
         }
-        self.ancestors = Some((ancestors, snapshot));
-        Ok(Stage::Ancestors)
     }
+}
+
+/// To be asked of a moment before the oldest snapshot. Of a branch it is none of its own: its log
+/// has nothing of it, and cannot say so.
+///
+/// # Errors
+/// It is one of the parent's, which is named; or the archive's.
+pub fn must_not_be_of_a_parent(store: &SnapshotStore) -> Result<(), Failure> {
+    for candidate in store.list()? {
+        if let Candidate::Whole(snapshot) = candidate
+            && let Some(parent) = snapshot.manifest.parent
+        {
+            let through = parent.point()?.position;
+            return Err(format!(
+                "the moment lies before this branch began: it is one of its parent's, log {:016x} \
+                 through record {}, whose snapshots are in {}. Name that log and that archive",
+                through.incarnation.0, through.sequence, parent.store
+            )
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// Whether a snapshot holds what lies behind the goal.

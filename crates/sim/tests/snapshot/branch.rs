@@ -2,17 +2,20 @@
 
 use super::archived;
 use super::moments::new_log;
-use super::worker::{open_log, worker};
-use super::world::{Life, STORE, store};
+use super::worker::{open_log, queue, worker};
+use super::world::{DISK_NANOS, Life, STORE, store};
 use archive::{Access, DirectoryArchive, SnapshotStore};
+use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskTicket};
 use base::{Disk, Sequence};
 use engine::digest::Digest;
 use shard::archived::ArchivedLog;
+use shard::loading::{Loading, Sources};
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use txlog::reader::Goal;
 use worker::{Outcome, Worker};
@@ -401,4 +404,153 @@ fn a_branch_that_fails_leaves_no_pin_and_one_waits_for_who_prunes() {
     draft.abandon().expect("the disk is whole");
     worker.keep_for_branch(&fork, branch, "a branch", &mut course).expect("nobody is at it");
     assert_eq!(parent.pins().expect("it lists").len(), 1);
+}
+
+/// A thread that shows while it is at work.
+struct Marked {
+    inner: Box<dyn DiskQueue>,
+    at_work: Arc<AtomicBool>,
+}
+
+impl DiskQueue for Marked {
+    fn submit(&mut self, job: DiskJob) -> DiskTicket {
+        let at_work = Arc::clone(&self.at_work);
+        self.inner.submit(Box::new(move || {
+            at_work.store(true, Ordering::Relaxed);
+            let outcome = job();
+            at_work.store(false, Ordering::Relaxed);
+            outcome
+        }))
+    }
+
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        self.inner.poll(done);
+    }
+
+    fn drain(&mut self) {
+        self.inner.drain();
+    }
+}
+
+/// An archive that counts who asks it: parts of snapshots are opened by the loop, nothing else is.
+struct Asked {
+    inner: Arc<dyn archive::Archive>,
+    at_work: Arc<AtomicBool>,
+    by_threads: Arc<AtomicUsize>,
+    by_loop: Arc<AtomicUsize>,
+}
+
+impl Asked {
+    fn note(&self) {
+        let is_thread = self.at_work.load(Ordering::Relaxed);
+        let count = if is_thread { &self.by_threads } else { &self.by_loop };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl archive::Archive for Asked {
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn list(&self, of: archive::Content) -> std::io::Result<Vec<archive::Entry>> {
+        self.note();
+        self.inner.list(of)
+    }
+
+    fn begin(&self, name: &str) -> std::io::Result<Box<dyn archive::Draft>> {
+        self.inner.begin(name)
+    }
+
+    fn manifest(&self, name: &str, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+        self.note();
+        self.inner.manifest(name, bytes_max)
+    }
+
+    fn parts(&self, name: &str) -> std::io::Result<BTreeMap<String, u64>> {
+        self.note();
+        self.inner.parts(name)
+    }
+
+    fn open(&self, name: &str, part: &str) -> std::io::Result<Arc<dyn archive::StoredPart>> {
+        if name.starts_with("log-") {
+            self.note();
+        }
+        self.inner.open(name, part)
+    }
+
+    fn remove(&self, name: &str) -> std::io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn remove_unpublished(&self, of: archive::Unfinished) -> std::io::Result<()> {
+        self.inner.remove_unpublished(of)
+    }
+
+    fn claim(&self, said: &[u8]) -> std::io::Result<Option<Box<dyn archive::Claim>>> {
+        self.inner.claim(said)
+    }
+
+    fn claimed(&self) -> std::io::Result<Option<Vec<u8>>> {
+        self.inner.claimed()
+    }
+}
+
+#[test]
+fn a_start_on_a_branch_asks_the_parent_s_archive_by_threads_and_not_by_the_loop() {
+    let (from, ledger) = archived::lived(6);
+    let disks = Disks::default();
+    let parent = disks.add("parent", &from);
+    let (at, state) = ledger.states().last().expect("it was written to");
+    let into = SimDisk::new(611);
+    let child = disks.add("child", &into);
+    branch((&from, parent), Goal::Through(at), (&into, child.clone())).expect("it is");
+    let (at_work, by_threads, by_loop) = (
+        Arc::<AtomicBool>::default(),
+        Arc::<AtomicUsize>::default(),
+        Arc::<AtomicUsize>::default(),
+    );
+    let (marked, threads, turns) = (at_work.clone(), by_threads.clone(), by_loop.clone());
+    let child = child.with_parents(Arc::new(move |name, access| {
+        Ok(Arc::new(Asked {
+            inner: disks.open(name, access)?,
+            at_work: marked.clone(),
+            by_threads: threads.clone(),
+            by_loop: turns.clone(),
+        }))
+    }));
+    let timeline = Timeline::new();
+    let clock: Arc<dyn base::Clock> = Arc::new(sim::clock::SimClock::new(&timeline));
+    let (settings, seeds) = (Default::default(), base::Seeds::fixed(9));
+    let sources = Sources { clock, store: child, settings, seeds };
+    let opened = |known: &_| open_log(&into, &timeline, known);
+    let mut loading = Loading::open(sources, opened).expect("there is a log");
+    let reader = Marked { inner: queue(&timeline, 5), at_work };
+    loading.read_parts_by(vec![Box::new(reader)]);
+    loading.finish(|| timeline.pass(DISK_NANOS)).expect("the data can be had back");
+    assert_eq!(loading.take_readers().len(), 1, "the thread comes back");
+    let (engine, ..) = loading.into_loaded().expect("it is loaded");
+    assert_eq!(Digest::of_keyspace(&engine.keyspace), state);
+    let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+    assert!(count(&by_threads) > 3, "{}", count(&by_threads));
+    assert_eq!(count(&by_loop), 0);
+}
+
+#[test]
+fn a_moment_before_a_branch_began_is_said_to_be_its_parent_s() {
+    let (from, ledger) = archived::lived(6);
+    let disks = Disks::default();
+    let parent = disks.add("parent", &from);
+    let (at, _) = ledger.states().last().expect("it was written to");
+    let into = SimDisk::new(621);
+    let child = disks.add("child", &into);
+    branch((&from, parent), Goal::Through(at), (&into, child.clone())).expect("it is");
+    let mut worker = reader(&into, child);
+    let mut course = worker.unclaimed();
+    let goal = Goal::Clock(base::UnixMillis(1));
+    let why = worker.load_moment(goal, &mut course).map(|_| ()).expect_err("it is not here");
+    let why = why.to_string();
+    assert!(why.contains("before this branch began") && why.contains("are in parent"), "{why}");
+    let why = worker.find_fork(goal, &mut course).map(|_| ()).expect_err("nor for a branch of it");
+    assert!(why.to_string().contains("before this branch began"), "{why}");
 }

@@ -39,3 +39,21 @@ fn what_is_no_url_is_refused_and_not_shown() {
         assert!(why.starts_with("--from takes redis://") && !why.contains("secret"), "{why}");
     }
 }
+
+#[test]
+fn data_that_arrives_byte_by_byte_is_given_up_and_slow_data_is_not() {
+    let at = |second: u64| MonotonicNanos(second * 1_000_000_000);
+    let minute = 60_000_000_000;
+    let mut pace = Pace { since: at(0), bytes: 0 };
+    assert!(!pace.is_too_slow(0, at(10_000), minute), "it is forking");
+    assert!(!pace.is_too_slow(1, at(10_001), minute));
+    for second in 10_002..=10_060 {
+        assert!(!pace.is_too_slow(second - 10_000, at(second), minute), "{second}");
+    }
+    assert!(pace.is_too_slow(61, at(10_061), minute), "a byte each second");
+    let mut pace = Pace { since: at(0), bytes: 0 };
+    for second in 0..1000 {
+        let received = second * PROGRESS_BYTES_MIN / 59;
+        assert!(!pace.is_too_slow(received, at(second), minute), "{second}");
+    }
+}
