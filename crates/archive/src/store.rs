@@ -93,6 +93,14 @@ impl Candidate {
         digits.parse().ok().map(Sequence)
     }
 
+    /// The snapshot, if it can be used.
+    pub fn whole(&self) -> Option<&Snapshot> {
+        match self {
+            Self::Whole(snapshot) => Some(snapshot),
+            Self::Damaged { .. } => None,
+        }
+    }
+
     /// Its name in the archive.
     pub fn name(&self) -> &str {
         match self {
