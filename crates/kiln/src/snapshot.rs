@@ -98,7 +98,7 @@ fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     configuration::set_up_log(&settings)?;
     let (sleep, waker) = Sleep::new();
     wait_for_log(&settings.transaction_log, options, &sleep)?;
-    let store = snapshots::open(&settings, entropy())?.with_keys(keys::of(&settings)?);
+    let store = snapshots::open(&settings, keys::of(&settings)?, entropy())?;
     let mut worker = work::worker(&config, &settings, store.clone(), &waker)?;
     tracing::info!(store = store.location(), "takes snapshots");
     if options.once {
