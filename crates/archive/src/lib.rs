@@ -57,7 +57,7 @@ pub use branch::{BranchPoint, Parent, Pin};
 pub use directory::DirectoryArchive;
 pub use limits::{Limits, PARTS_OF_ONE_SIZE};
 pub use log_store::{Extent, LogStore, covered};
-pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
+pub use manifest::{FORMAT, FORMAT_MAX, FORMAT_MIN, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use names::Content;
 pub use pruning::Pruned;
 pub use reader::PartReader;

@@ -1,6 +1,6 @@
 //! The limits of snapshots.
 
-use crate::manifest::{FORMAT, MANIFEST_BYTES_MAX};
+use crate::manifest::{FORMAT_MAX, FORMAT_MIN, FORMAT_OF_BRANCHES, MANIFEST_BYTES_MAX};
 
 /// How large parts become, and how many snapshots stay. What a process reads does not depend on
 /// what it would write, so processes of one shard may have different ones.
@@ -27,9 +27,9 @@ pub struct Limits {
     /// Within the window, time from one snapshot that stays to the next, in seconds: what is
     /// replayed on the way back to a moment, at most.
     pub window_spacing_seconds: u64,
-    /// The version of the manifest that is written. An older one than this build's is for a shard
-    /// of which some servers are older, and do not read the newest.
-    pub format: u32,
+    /// No manifest of a newer version is written. Less than the newest is for a shard of which some
+    /// servers are older, and do not read that, or may be soon.
+    pub format_max: u32,
 }
 
 /// Parts of one size before they double: as many as threads ever read at once, so that none of
@@ -40,10 +40,11 @@ pub const PARTS_OF_ONE_SIZE: usize = 8;
 const PART_LINES_BYTES: u64 = 180;
 
 const _: () = {
-    let Limits { part_bytes, first_part_bytes, parts_max, retained, format, .. } = Limits::DEFAULT;
+    let Limits { part_bytes, first_part_bytes, parts_max, retained, format_max, .. } =
+        Limits::DEFAULT;
     assert!((parts_max as u64 + 8) * PART_LINES_BYTES <= MANIFEST_BYTES_MAX);
     assert!(first_part_bytes > 0 && first_part_bytes <= part_bytes);
-    assert!(parts_max > 0 && retained > 0 && format == FORMAT);
+    assert!(parts_max > 0 && retained > 0 && format_max == FORMAT_MAX);
 };
 
 impl Limits {
@@ -54,7 +55,7 @@ impl Limits {
         retained: 2,
         window_seconds: 0,
         window_spacing_seconds: 86_400,
-        format: FORMAT,
+        format_max: FORMAT_MAX,
     };
 
     /// Bytes of a part behind so many others from which on another one begins.
@@ -63,6 +64,29 @@ impl Limits {
         let grown =
             (0..doublings.min(64)).fold(self.first_part_bytes, |bytes, _| bytes.saturating_mul(2));
         grown.min(self.part_bytes)
+    }
+
+    /// Why these limits do not go together with what is to be done, or with keys, if they do not.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn check(&self, branches: bool, encrypts: bool) -> Result<(), String> {
+        let Self { format_max, .. } = self;
+        if branches && *format_max < FORMAT_OF_BRANCHES {
+            return Err(format!(
+                "a branch's first snapshot has format {FORMAT_OF_BRANCHES}: snapshot-format \
+                 {format_max} forbids it"
+            ));
+        }
+        // Builds that know no newer format know no encryption either.
+        if encrypts && *format_max == FORMAT_MIN {
+            return Err(format!(
+                "who reads no newer format than snapshot-format {format_max} reads nothing that is \
+                 encrypted: take the keys away, or let it be {}",
+                FORMAT_MIN + 1
+            ));
+        }
+        Ok(())
     }
 }
 

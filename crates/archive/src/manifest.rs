@@ -9,12 +9,16 @@ use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The newest version of the format that this build writes of snapshots with data of their own,
-/// unless it is told to write an older one.
+/// The version of the format that this build writes of snapshots with data of their own, unless it
+/// is told to write an older one.
 pub const FORMAT: u32 = 2;
 
-/// The version of a branch's first snapshot, and the newest that this build reads.
-const FORMAT_OF_BRANCHES: u32 = 3;
+/// The version of a branch's first snapshot.
+pub(crate) const FORMAT_OF_BRANCHES: u32 = 3;
+
+/// The oldest version that is read and written, and the newest.
+pub const FORMAT_MIN: u32 = 1;
+pub const FORMAT_MAX: u32 = FORMAT_OF_BRANCHES;
 
 /// All slots: a shard has them all, as long as there is one.
 const ALL_SLOTS: [u16; 2] = [0, 16383];
@@ -139,8 +143,10 @@ pub struct SnapshotPoint {
 }
 
 impl Manifest {
-    /// A manifest of this version of the format.
-    pub fn new(facts: &Facts, parts: Vec<Part>, format: u32) -> Self {
+    /// The manifest of a snapshot with data of its own, of the newest version of the format that is
+    /// no newer than `format_max`.
+    pub fn new(facts: &Facts, parts: Vec<Part>, format_max: u32) -> Self {
+        let format = format_max.min(FORMAT);
         Self::written_by(concat!("kiln ", env!("CARGO_PKG_VERSION")), facts, parts, format)
     }
 
@@ -173,7 +179,8 @@ impl Manifest {
     /// The manifest of a branch's first snapshot, whose data is another shard's.
     pub fn of_branch(point: SnapshotPoint, rdb: u32, parent: Parent) -> Self {
         let facts = Facts::unproven(point, 0, rdb);
-        let mut manifest = Self::new(&facts, Vec::new(), FORMAT_OF_BRANCHES);
+        let mut manifest = Self::new(&facts, Vec::new(), FORMAT);
+        manifest.format = FORMAT_OF_BRANCHES;
         manifest.parent = Some(parent);
         manifest.checksum = manifest.computed();
         manifest
@@ -198,9 +205,9 @@ impl Manifest {
             format: u32,
         }
         let head: Head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let newest = FORMAT_OF_BRANCHES;
-        if head.format > newest || head.format == 0 {
-            return Err(format!("it has format {}, this build reads 1 to {newest}", head.format));
+        if !(FORMAT_MIN..=FORMAT_MAX).contains(&head.format) {
+            let known = format!("this build reads {FORMAT_MIN} to {FORMAT_MAX}");
+            return Err(format!("it has format {}, {known}", head.format));
         }
         let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if manifest.checksum != manifest.computed() {

@@ -6,7 +6,9 @@ use crate::directory::DirectoryArchive;
 use crate::encrypted::EncryptedArchive;
 use crate::limits::Limits;
 use crate::log_store::LogStore;
-use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
+use crate::manifest::{
+    FORMAT_MAX, FORMAT_MIN, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint,
+};
 use crate::names::{Content, names_of};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
@@ -93,6 +95,14 @@ impl Candidate {
         digits.parse().ok().map(Sequence)
     }
 
+    /// The snapshot, if it can be used.
+    pub fn whole(&self) -> Option<&Snapshot> {
+        match self {
+            Self::Whole(snapshot) => Some(snapshot),
+            Self::Damaged { .. } => None,
+        }
+    }
+
     /// Its name in the archive.
     pub fn name(&self) -> &str {
         match self {
@@ -176,13 +186,15 @@ impl SnapshotStore {
     /// Publishes the first snapshot of a branch: a manifest without parts.
     ///
     /// # Errors
-    /// The archive's.
+    /// The archive's. Its format may not be written.
     pub fn publish_branch(
         &self,
         point: SnapshotPoint,
         rdb: u32,
         parent: Parent,
     ) -> io::Result<Snapshot> {
+        let may = self.limits.check(true, self.keys.are_there());
+        may.map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let name = format!("{}000", names_of(point.position.sequence));
         let manifest = Manifest::of_branch(point, rdb, parent);
         self.archive.begin(&name)?.publish(&manifest.encode())?;
@@ -204,6 +216,8 @@ impl SnapshotStore {
     /// The same store, in which what is written and pruned from here on has these limits.
     pub fn with_limits(self, limits: Limits) -> Self {
         assert!(limits.retained > 0 && limits.parts_max > 0, "the newest snapshot always stays");
+        let is_known = (FORMAT_MIN..=FORMAT_MAX).contains(&limits.format_max);
+        assert!(is_known, "no format of this number is written");
         Self { limits, ..self }
     }
 
@@ -302,7 +316,7 @@ impl SnapshotStore {
             return Err(io::Error::other("there are no more names for snapshots of this record"));
         }
         let name = format!("{prefix}{next:03}");
-        SnapshotWriter::begin(&*self.archive, name, self.limits.format)
+        SnapshotWriter::begin(&*self.archive, name, self.limits.format_max)
     }
 
     /// A part of a snapshot, as a stream that checks itself.

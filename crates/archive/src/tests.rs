@@ -204,6 +204,43 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
 }
 
 #[test]
+fn no_newer_format_is_written_than_may_be_and_each_is_read() {
+    let (archive, store) = store();
+    let with = |format_max| store.clone().with_limits(Limits { format_max, ..store.limits() });
+    let formats = [(1, 1), (2, 2), (3, 2)];
+    for (format_max, format) in formats {
+        let written = write(&with(format_max), u64::from(format_max), &[1]).unwrap();
+        assert_eq!(written.manifest.format, format);
+        let bytes = archive.manifest(&written.name, 1 << 20).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        // What builds before format 2 do not know is not there.
+        assert_eq!(text.contains("\"engine\""), format == 2, "{text}");
+    }
+    let read: Vec<u32> = whole(&store).iter().map(|it| it.manifest.format).collect();
+    assert_eq!(read, [2, 2, 1], "newest first, whoever wrote them");
+    let at = crate::BranchPoint { position: point(LOG, 9).position, chain: 1, epoch: Epoch(1) };
+    let parent = crate::Parent::new("memory", "snapshot-x", Sequence(9), &at);
+    for format_max in [1, 2, 3] {
+        let branch = with(format_max).publish_branch(point(LOG, 10), 10, parent.clone());
+        let said = branch.map(|it| it.manifest.format).map_err(|why| why.to_string());
+        let expected = "a branch's first snapshot has format 3: snapshot-format ";
+        let expected = format!("{expected}{format_max} forbids it");
+        assert_eq!(said, if format_max == 3 { Ok(3) } else { Err(expected) });
+    }
+}
+
+#[test]
+fn who_reads_the_oldest_format_alone_is_given_nothing_encrypted() {
+    let check =
+        |format_max, encrypts| Limits { format_max, ..Limits::default() }.check(false, encrypts);
+    let why = check(1, true).unwrap_err();
+    assert!(why.contains("snapshot-format 1 reads nothing that is encrypted"), "{why}");
+    for (format_max, encrypts) in [(1, false), (2, true), (3, true)] {
+        assert_eq!(check(format_max, encrypts), Ok(()));
+    }
+}
+
+#[test]
 fn snapshots_of_another_log_stay_and_count_for_nothing() {
     let (archive, store) = store();
     let other = Incarnation(2);

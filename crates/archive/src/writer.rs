@@ -16,8 +16,8 @@ pub struct SnapshotWriter {
     draft: Box<dyn Draft>,
     /// The parts that were begun; those that are finished are known.
     parts: Vec<Option<Part>>,
-    /// Of the manifest.
-    format: u32,
+    /// The newest format that the manifest may have.
+    format_max: u32,
 }
 
 /// A part that is being written. Several of a snapshot may be at a time, on several threads.
@@ -59,8 +59,8 @@ impl PartWriter {
 }
 
 impl SnapshotWriter {
-    pub(crate) fn begin(archive: &dyn Archive, name: String, format: u32) -> io::Result<Self> {
-        Ok(Self { draft: archive.begin(&name)?, name, parts: Vec::new(), format })
+    pub(crate) fn begin(archive: &dyn Archive, name: String, format_max: u32) -> io::Result<Self> {
+        Ok(Self { draft: archive.begin(&name)?, name, parts: Vec::new(), format_max })
     }
 
     /// The snapshot's name in the archive.
@@ -101,7 +101,7 @@ impl SnapshotWriter {
     /// # Panics
     /// A part was begun and not taken back.
     pub fn written(&self, facts: &Facts) -> Snapshot {
-        let manifest = Manifest::new(facts, self.finished(), self.format);
+        let manifest = Manifest::new(facts, self.finished(), self.format_max);
         let (name, point) = (self.name.clone(), facts.point);
         Snapshot { name, point, manifest: Box::new(manifest) }
     }

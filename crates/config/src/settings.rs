@@ -188,7 +188,7 @@ fn path_of_row(config: &Config, row: usize) -> Option<PathBuf> {
     (!text.is_empty()).then(|| crate::resolve(&config.directory(), text))
 }
 
-/// What stays of snapshots and of the log.
+/// What stays of snapshots and of the log, and for whom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
     /// Whole snapshots that always stay.
@@ -197,6 +197,8 @@ pub struct Retention {
     pub window: u64,
     /// Seconds from one snapshot that stays for the window to the next.
     pub spacing: u64,
+    /// No snapshot is written in a newer format.
+    pub format_max: u32,
 }
 
 fn retention(config: &Config) -> Retention {
@@ -204,6 +206,7 @@ fn retention(config: &Config) -> Retention {
         snapshots: config.number(const { row("snapshots-retained") }),
         window: config.number(const { row("restore-window") }),
         spacing: config.number(const { row("restore-window-spacing") }),
+        format_max: config.number(const { row("snapshot-format") }),
     }
 }
 

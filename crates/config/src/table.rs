@@ -40,6 +40,7 @@ const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none
 const SNAPSHOTS_RETAINED: &str = "whole snapshots that always stay, the newest ones";
 const RESTORE_WINDOW: &str = "seconds to each moment of which one can go back; 0: none";
 const WINDOW_SPACING: &str = "seconds between the snapshots that stay for the window";
+const SNAPSHOT_FORMAT: &str = "no snapshot is written in a newer format: for older servers";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
@@ -129,6 +130,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("snapshots-retained", "2", 2, 1000).immutable().own(SNAPSHOTS_RETAINED),
     integer("restore-window", "0", 0, INT_MAX).immutable().own(RESTORE_WINDOW),
     integer("restore-window-spacing", "86400", 0, INT_MAX).immutable().own(WINDOW_SPACING),
+    integer("snapshot-format", "3", 1, 3).immutable().own(SNAPSHOT_FORMAT),
     text("encryption-key-file", "").or_unset().own(KEY_FILE),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),

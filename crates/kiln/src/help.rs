@@ -77,7 +77,8 @@ had to stop, and said why; 2 the command line names what is not there.
 const SNAPSHOT: &str = "
 Takes snapshots of a shard as they become due, without its servers: it reads the log and the newest
 snapshot, and nothing is asked of the primary, which takes none itself meanwhile. Each snapshot is
-restored and compared before it is published. With 'list' it prints the snapshots, newest first.
+restored and compared before it is published. With 'list' it prints the snapshots, newest first, and
+how far the log goes behind them.
 
   --once               take one snapshot now, and end
   --max-age SECONDS    let none become older, if anything was written since (3600)

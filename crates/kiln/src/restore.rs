@@ -180,8 +180,7 @@ impl Place {
     }
 
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        let store = snapshots::open(&self.settings, entropy())?;
-        Ok(store.with_keys(keys::of(&self.settings)?))
+        snapshots::open(&self.settings, keys::of(&self.settings)?, entropy())
     }
 
     fn store_to_read(&self) -> Result<SnapshotStore, Box<dyn Error>> {

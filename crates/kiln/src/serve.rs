@@ -84,7 +84,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),
     };
-    let store = snapshots::open(&settings, driver.entropy())?.with_keys(keys);
+    let store = snapshots::open(&settings, keys, driver.entropy())?;
     let garbage = GarbageCollector::start()?;
     let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
     server.core.start_with_acl_file()?;

@@ -65,7 +65,13 @@ pub fn list(arguments: &[String]) -> ExitCode {
 fn list_of(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let settings = node_settings(&configuration::read(arguments)?);
     let store = snapshots::open_to_read(&settings.snapshot_store)?;
-    list::show(&store.with_keys(keys::of(&settings)?), &RealClock)
+    let ask_log = || {
+        let (sleep, waker) = Sleep::new();
+        let mut log = logs::open_to_follow(&settings.transaction_log, &KnownLog::default(), waker)?;
+        let last = logs::ask_tail(&mut *log.handle, &sleep)?.sequence;
+        Ok(list::LogEnd { log: log.incarnation, last })
+    };
+    list::show(&store.with_keys(keys::of(&settings)?), &ask_log, &RealClock)
 }
 
 /// Waits until a server has begun the log: before that there is nothing to do, and no place for
@@ -92,7 +98,7 @@ fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     configuration::set_up_log(&settings)?;
     let (sleep, waker) = Sleep::new();
     wait_for_log(&settings.transaction_log, options, &sleep)?;
-    let store = snapshots::open(&settings, entropy())?.with_keys(keys::of(&settings)?);
+    let store = snapshots::open(&settings, keys::of(&settings)?, entropy())?;
     let mut worker = work::worker(&config, &settings, store.clone(), &waker)?;
     tracing::info!(store = store.location(), "takes snapshots");
     if options.once {

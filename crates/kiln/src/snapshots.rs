@@ -2,6 +2,7 @@
 
 use archive::{Access, DirectoryArchive, Limits, OpenArchive, SnapshotStore};
 use config::settings::{Location, NodeSettings, Retention};
+use encryption::Keys;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -14,16 +15,27 @@ use world::disk::RealDisk;
 ///
 /// # Errors
 /// What the operator must correct, or wait for.
-pub fn open(settings: &NodeSettings, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
-    let Retention { snapshots, window, spacing } = settings.retention;
-    let limits = Limits {
+pub fn open(
+    settings: &NodeSettings,
+    keys: Keys,
+    entropy: u64,
+) -> Result<SnapshotStore, Box<dyn Error>> {
+    let limits = limits(settings);
+    limits.check(false, keys.are_there())?;
+    let store = open_place(&settings.snapshot_store, entropy)?.with_limits(limits);
+    Ok(store.with_parents(parents(entropy)).with_keys(keys))
+}
+
+/// What a configuration says of the snapshots that are written and that stay.
+pub fn limits(settings: &NodeSettings) -> Limits {
+    let Retention { snapshots, window, spacing, format_max } = settings.retention;
+    Limits {
         retained: snapshots,
         window_seconds: window,
         window_spacing_seconds: spacing,
+        format_max,
         ..Limits::default()
-    };
-    let store = open_place(&settings.snapshot_store, entropy)?.with_limits(limits);
-    Ok(store.with_parents(parents(entropy)))
+    }
 }
 
 /// How archives are opened that branches name.
@@ -132,6 +144,16 @@ mod tests {
     use super::*;
     use config::directive::Kind;
     use config::table::DIRECTIVES;
+
+    #[test]
+    fn the_directive_takes_the_formats_that_are_written() {
+        let row = DIRECTIVES.iter().find(|row| row.name == "snapshot-format");
+        let row = row.expect("it is there");
+        let Kind::Integer { min, max } = row.kind else { panic!("it is a number") };
+        let formats = (i128::from(archive::FORMAT_MIN), i128::from(archive::FORMAT_MAX));
+        assert_eq!((min, max), formats);
+        assert_eq!(row.default, archive::FORMAT_MAX.to_string());
+    }
 
     #[test]
     fn the_directive_takes_the_urls_of_every_archive() {

@@ -3,7 +3,7 @@
 
 use crate::core::Core;
 use crate::session::Session;
-use shard::snapshots::{Sighting, Snapshots};
+use shard::snapshots::{Proven, Sighting, Snapshots};
 use statistics::Metrics;
 use statistics::metrics::{Figure, Kind};
 
@@ -19,7 +19,7 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -
 }
 
 /// All figures, in the order in which they are shown.
-const FIGURES: [Read; 25] = [
+const FIGURES: [Read; 28] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
@@ -72,6 +72,15 @@ const FIGURES: [Read; 25] = [
     gauge("kiln_snapshot_last_began_seconds", "Unix time of the newest snapshot.", |s| {
         newest(s).map_or(0, |it| it.began.0.div_euclid(1000).unsigned_abs())
     }),
+    gauge("kiln_snapshot_proven_record", "Record of the newest proven snapshot.", |s| {
+        proven(s).map_or(0, |it| it.snapshot.sequence.0)
+    }),
+    gauge("kiln_snapshot_proven_began_seconds", "Unix time of the newest proven snapshot.", |s| {
+        proven(s).map_or(0, |it| it.snapshot.began.0.div_euclid(1000).unsigned_abs())
+    }),
+    gauge("kiln_snapshot_proof_seconds", "Unix time of the last proof; 0 if there is none.", |s| {
+        proven(s).map_or(0, |it| it.at.0.div_euclid(1000).unsigned_abs())
+    }),
     gauge("kiln_snapshot_worker_up", "1 while a worker takes the snapshots off the box.", |s| {
         let snapshots = s.snapshots.as_ref();
         u64::from(snapshots.is_some_and(|it| it.worker(s.turn.monotonic).is_some()))
@@ -93,6 +102,10 @@ const FIGURES: [Read; 25] = [
 
 fn newest(core: &Core) -> Option<Sighting> {
     core.snapshots.as_ref().and_then(Snapshots::newest)
+}
+
+fn proven(core: &Core) -> Option<Proven> {
+    core.snapshots.as_ref().and_then(Snapshots::proven)
 }
 
 /// The figures of a process that has counted nothing yet.

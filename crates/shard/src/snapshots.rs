@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stores::{Looked, Stores};
-pub use stores::{MemberSighting, Sighting, Unseen};
+pub use stores::{MemberSighting, Proven, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
 

@@ -3,6 +3,7 @@
 use super::{Absent, BUSY, Options, Place, position, reader, warn_of_clock};
 use crate::configuration;
 use crate::sleep::Sleep;
+use crate::snapshots;
 use crate::work;
 use archive::Snapshot;
 use base::driver::Waker;
@@ -15,6 +16,8 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     position::check(&from, options.to_position.as_deref())?;
     let into = Place::to_make(options, arguments)?;
+    // Before anything is kept for it.
+    snapshots::limits(&into.settings).check(true, false)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
     let mut parent = reader(&from, from.store()?, &waker)?;

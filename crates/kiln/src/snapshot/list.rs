@@ -1,20 +1,36 @@
-//! `kiln snapshot list`: a line for each snapshot, newest first, and what a worker is doing.
+//! `kiln snapshot list`: a line for each snapshot, newest first, how far the log goes behind the
+//! newest one, and what a worker is doing.
 
 use archive::{Candidate, Extent, Snapshot, SnapshotStore};
-use base::Clock;
+use base::{Clock, Incarnation, Sequence};
 use std::error::Error;
 use std::io::{self, Write};
 
-/// Prints the snapshots of a store.
+/// Where a log ends.
+pub struct LogEnd {
+    pub log: Incarnation,
+    pub last: Sequence,
+}
+
+/// Asks the log where it ends, which may take as long as its service does.
+pub type AskLog<'a> = &'a dyn Fn() -> Result<LogEnd, Box<dyn Error>>;
+
+/// Prints the snapshots of a store. A log that does not say where it ends is no error.
 ///
 /// # Errors
 /// The archive's, or the output's.
-pub fn show(store: &SnapshotStore, clock: &dyn Clock) -> Result<(), Box<dyn Error>> {
+pub fn show(store: &SnapshotStore, log: AskLog, clock: &dyn Clock) -> Result<(), Box<dyn Error>> {
     let mut output = io::BufWriter::new(io::stdout().lock());
     let now = clock.unix_millis().0;
     writeln!(output, "snapshots in {}", store.location())?;
-    for candidate in store.list()? {
-        writeln!(output, "{}", line(&candidate, now))?;
+    let candidates = store.list()?;
+    for candidate in &candidates {
+        writeln!(output, "{}", line(candidate, now))?;
+    }
+    output.flush()?;
+    match log() {
+        Ok(end) => writeln!(output, "{}", freshness(&candidates, &end))?,
+        Err(why) => writeln!(output, "log cannot be asked: {}", plain(&why.to_string()))?,
     }
     if let Some(archived) = archived(&store.log().list()?) {
         writeln!(output, "{archived}")?;
@@ -46,6 +62,19 @@ fn line(candidate: &Candidate, now: i64) -> String {
     })
 }
 
+/// A line for what a start would apply behind the newest snapshot of this log.
+fn freshness(candidates: &[Candidate], end: &LogEnd) -> String {
+    let last = end.last;
+    let of_log = |it: &&Snapshot| it.point.position.incarnation == end.log;
+    match candidates.iter().filter_map(Candidate::whole).find(of_log) {
+        Some(newest) => {
+            let behind = last.0.saturating_sub(newest.point.position.sequence.0);
+            format!("log through record {last}: {behind} behind the newest snapshot")
+        }
+        None => format!("log through record {last}: none of it is in a snapshot"),
+    }
+}
+
 /// A line for what is archived of the log, and how many records of it are missing.
 fn archived(extents: &[Extent]) -> Option<String> {
     let first = extents.first()?.first;
@@ -61,12 +90,13 @@ fn archived(extents: &[Extent]) -> Option<String> {
 
 fn whole(snapshot: &Snapshot, now: i64) -> String {
     let Snapshot { name, point, manifest } = snapshot;
-    let age = now.saturating_sub(point.began.0).max(0) / 1000;
+    let ago = |at: i64| now.saturating_sub(at).max(0) / 1000;
+    let age = ago(point.began.0);
     let proof = match manifest.proof {
-        Some(proof) => match proof.checked {
-            Some(checked) => format!("proven through record {checked}"),
-            None => "proven".to_owned(),
-        },
+        Some(proof) => {
+            let through = proof.checked.map(|record| format!(" through record {record}"));
+            format!("proven{}, {} s ago", through.unwrap_or_default(), ago(proof.at_ms))
+        }
         None => "not proven".to_owned(),
     };
     format!(
@@ -82,7 +112,7 @@ fn whole(snapshot: &Snapshot, now: i64) -> String {
 mod tests {
     use super::*;
     use archive::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
-    use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+    use base::{Epoch, Position, UnixMillis};
 
     #[test]
     fn the_archived_log_is_one_line_that_shows_what_is_missing() {
@@ -102,6 +132,32 @@ mod tests {
     }
 
     #[test]
+    fn the_freshness_is_that_of_the_newest_whole_snapshot_of_the_log() {
+        let of = |log, sequence| {
+            let (incarnation, sequence) = (Incarnation(log), Sequence(sequence));
+            let position = Position { incarnation, sequence };
+            let point = SnapshotPoint {
+                position,
+                chain: 0,
+                epoch: Epoch(1),
+                log_sum: None,
+                clock: UnixMillis(0),
+                began: UnixMillis(0),
+            };
+            let facts = Facts::unproven(point, 7, 10);
+            let manifest = Box::new(Manifest::new(&facts, Vec::new(), FORMAT));
+            Candidate::Whole(Snapshot { name: format!("snapshot-{sequence}"), point, manifest })
+        };
+        let damaged = Candidate::Damaged { name: "x".into(), why: "y".into(), may_be_whole: false };
+        let end = LogEnd { log: Incarnation(1), last: Sequence(50) };
+        let all = [damaged, of(2, 60), of(1, 42), of(1, 30)];
+        let expected = "log through record 50: 8 behind the newest snapshot";
+        assert_eq!(freshness(&all, &end), expected);
+        let expected = "log through record 50: none of it is in a snapshot";
+        assert_eq!(freshness(&all[..2], &end), expected);
+    }
+
+    #[test]
     fn a_snapshot_is_one_line_with_its_age_and_proof() {
         let position = Position { incarnation: Incarnation(1), sequence: Sequence(42) };
         let (clock, began) = (UnixMillis(0), UnixMillis(5_000));
@@ -118,8 +174,10 @@ mod tests {
         };
         let start = "snapshot-42 record 42 age 60 s keys 7 bytes 119 parts 1";
         assert_eq!(of(None), format!("{start} not proven"));
-        let proof = Proof { checked: Some(50), at_ms: 1 };
-        assert_eq!(of(Some((1, proof))), format!("{start} proven through record 50"));
+        let proof = |checked, at_ms| of(Some((1, Proof { checked, at_ms })));
+        let expected = format!("{start} proven through record 50, 58 s ago");
+        assert_eq!(proof(Some(50), 7_000), expected);
+        assert_eq!(proof(None, 70_000), format!("{start} proven, 0 s ago"), "another's clock");
         let damaged = |may_be_whole| {
             line(&Candidate::Damaged { name: "x".into(), why: "gone".into(), may_be_whole }, 0)
         };

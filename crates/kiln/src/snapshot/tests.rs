@@ -6,6 +6,7 @@ use crate::{configuration, snapshots, work};
 use archive::{Facts, SnapshotPoint, SnapshotStore};
 use base::{Clock, Epoch, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use config::settings::node_settings;
+use encryption::Keys;
 use shard::loading::OpenLog;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ fn a_worker_that_fails_gives_its_claim_up_so_that_the_primary_takes_over() {
     std::fs::create_dir_all(&path).expect("there is space");
     let config = configuration::read_quietly(&arguments).expect("it is right");
     let settings = node_settings(&config);
-    let store = snapshots::open(&settings, 1).expect("there is space");
+    let store = snapshots::open(&settings, Keys::none(), 1).expect("there is space");
     let (sleep, waker) = Sleep::new();
     let mut worker =
         work::worker(&config, &settings, store.clone(), &waker).expect("there are threads");

@@ -126,9 +126,9 @@ impl Snapshots {
 
     /// Takes what a look has found.
     pub(super) fn looked(&mut self, shard: &mut Shard, turn: &TurnFacts, looked: Looked) {
-        let Looked { own, foreign, said } = looked;
+        let Looked { own, proven, foreign, said } = looked;
         let newest = own.first().copied();
-        self.stores.looked(own, turn.leads);
+        self.stores.looked(own, proven, turn.leads);
         if let Some(names) = self.stores.note_foreign(foreign) {
             let store = self.store.location();
             tracing::warn!(

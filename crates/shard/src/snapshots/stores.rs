@@ -26,7 +26,7 @@
 
 use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
-use archive::{Candidate, OfLog, SnapshotStore};
+use archive::{Candidate, OfLog, Snapshot, SnapshotStore};
 use base::{Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -67,10 +67,19 @@ pub struct Sighting {
     pub began: UnixMillis,
 }
 
+/// A snapshot that was restored before it was published, and when that was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Proven {
+    pub snapshot: Sighting,
+    pub at: UnixMillis,
+}
+
 /// What a look at a store has found.
 pub(super) struct Looked {
     /// The whole ones of the shard's log, newest first, as many as stay.
     pub own: Vec<Sighting>,
+    /// The newest proven one of the shard's log.
+    pub proven: Option<Proven>,
     /// Names of those of other logs.
     pub foreign: Vec<String>,
     /// What the claim's holder says, if that can be read.
@@ -121,6 +130,8 @@ enum Change {
 pub(super) struct Stores {
     /// The whole ones in the own store, newest first, as many as stay.
     own: Vec<Sighting>,
+    /// The newest proven one there.
+    proven: Option<Proven>,
     /// Those of other logs beside them: told of already.
     foreign: Vec<String>,
     is_looking: bool,
@@ -154,12 +165,12 @@ impl Stores {
     }
 
     /// What a look has found.
-    pub(super) fn looked(&mut self, found: Vec<Sighting>, leads: bool) {
+    pub(super) fn looked(&mut self, found: Vec<Sighting>, proven: Option<Proven>, leads: bool) {
         self.is_looking = false;
         // What was published meanwhile may be missing in it.
         let known = self.own.first().map_or(Sequence::ZERO, |it| it.sequence);
         if !leads || found.first().is_some_and(|it| it.sequence >= known) {
-            self.own = found;
+            (self.own, self.proven) = (found, proven);
         }
     }
 
@@ -316,13 +327,17 @@ fn look(store: &SnapshotStore, log: Incarnation) -> Looked {
         OfLog { candidates: Vec::new(), foreign: Vec::new() }
     });
     let OfLog { candidates, foreign } = listed;
-    let whole = candidates.into_iter().filter_map(|candidate| match candidate {
-        Candidate::Whole(it) => {
-            Some(Sighting { sequence: it.point.position.sequence, began: it.point.began })
-        }
-        Candidate::Damaged { .. } => None,
-    });
-    Looked { own: whole.take(store.limits().retained).collect(), foreign, said: said.ok() }
+    let whole = || candidates.iter().filter_map(Candidate::whole);
+    let sighting = |it: &Snapshot| {
+        let sequence = it.point.position.sequence;
+        Sighting { sequence, began: it.point.began }
+    };
+    let own = whole().take(store.limits().retained).map(sighting).collect();
+    let mut proofs = whole().filter_map(|it| Some((it, it.manifest.proof?)));
+    let newest = proofs.next();
+    let proven =
+        newest.map(|(it, proof)| Proven { snapshot: sighting(it), at: UnixMillis(proof.at_ms) });
+    Looked { own, proven, foreign, said: said.ok() }
 }
 
 impl Snapshots {
@@ -339,6 +354,11 @@ impl Snapshots {
     /// The newest snapshot in the own store.
     pub fn newest(&self) -> Option<Sighting> {
         self.stores.own.first().copied()
+    }
+
+    /// The newest proven snapshot in the own store.
+    pub fn proven(&self) -> Option<Proven> {
+        self.stores.proven
     }
 
     /// The connection of a replica is gone. That one may be starting again, and need the log.
@@ -532,6 +552,20 @@ mod tests {
         let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
         let told = stores.note_foreign(many).expect("they are new");
         assert_eq!(told.split(", ").count(), NAMED_MAX);
+    }
+
+    #[test]
+    fn a_primary_whose_store_does_not_answer_goes_on_with_the_proof_that_it_knows() {
+        let snapshot = Sighting { sequence: Sequence(7), began: UnixMillis(1_000) };
+        let proven = Some(Proven { snapshot, at: UnixMillis(2_000) });
+        let mut stores = Stores::default();
+        stores.looked(vec![snapshot], proven, true);
+        assert_eq!(stores.proven, proven);
+        stores.looked(Vec::new(), None, true);
+        assert_eq!(stores.proven, proven, "it may be there");
+        let newer = Sighting { sequence: Sequence(8), ..snapshot };
+        stores.looked(vec![newer], None, true);
+        assert_eq!(stores.proven, None, "it was removed");
     }
 
     #[test]

@@ -336,6 +336,17 @@ fn worker_seen(world: &Rc<RefCell<World>>) -> bool {
     !String::from_utf8_lossy(&world.life.replies).contains("kiln_snapshot_worker:none")
 }
 
+/// A line of `INFO persistence`, as a number.
+fn shown(world: &Rc<RefCell<World>>, name: &str) -> i64 {
+    let world = &mut *world.borrow_mut();
+    world.life.replies.clear();
+    world.life.client.send(b"INFO persistence\r\n");
+    world.pass(20);
+    let replies = String::from_utf8_lossy(&world.life.replies);
+    let line = replies.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|it| it.trim().parse().ok()).expect("INFO has it, and it is a number")
+}
+
 /// Seconds of simulated time, in which a worker's claim is renewed, or not.
 fn seconds(world: &Rc<RefCell<World>>, seconds: u64, mut each: impl FnMut()) {
     let now = || world.borrow().life.clock.monotonic();
@@ -386,6 +397,36 @@ fn a_primary_leaves_snapshots_to_a_worker_as_long_as_it_lives_and_trims_behind_i
     seconds(&world, 30, || {});
     assert!(taken_here(&world) > 0, "it is gone");
     assert!(!worker_seen(&world));
+}
+
+#[test]
+fn info_shows_how_old_the_newest_proven_snapshot_and_its_proof_are() {
+    let disk = SimDisk::new(11);
+    let world = World::start(&disk, 11);
+    let shows = |name: &str| shown(&world, &format!("kiln_snapshot_{name}"));
+    let ages = || [shows("proven_age_seconds"), shows("proof_age_seconds")];
+    seconds(&world, 6, || {});
+    assert_eq!((shows("proven_record"), ages()), (0, [-1, -1]), "nothing is proven");
+    let mut worker = beside(&world, &disk);
+    let taken = taken(worker.take_once());
+    let manifest = &taken.snapshot.manifest;
+    let (record, began) =
+        (taken.snapshot.point.position.sequence.0 as i64, taken.snapshot.point.began);
+    let proved = manifest.proof.expect("it was proven").at_ms;
+    seconds(&world, 40, || {});
+    assert_eq!(shows("proven_record"), record);
+    let now = world.borrow().life.clock.unix_millis().0;
+    let [age, proof_age] = ages();
+    // Less than a second passes between the two lines.
+    assert!((0..=1).contains(&(age - (now - began.0) / 1000)), "{age}");
+    assert!((0..=1).contains(&(proof_age - (now - proved) / 1000)), "{proof_age}");
+    assert!(age >= proof_age && proof_age >= 40, "{age} {proof_age}");
+    // One that the primary takes itself is newer, and not proven.
+    world.borrow_mut().life.client.send(b"SET a b\r\nBGSAVE\r\n");
+    seconds(&world, 12, || {});
+    assert!(shows("last_record") > record);
+    assert_eq!(shows("proven_record"), record);
+    assert!(shows("proof_age_seconds") >= proof_age + 12);
 }
 
 /// A worker that was given another shard's log and this shard's store.

@@ -3,8 +3,8 @@
 use super::{Text, human, ratio};
 use crate::core::hex_id;
 use crate::server::Server;
-use base::ConnectionId;
 use base::machine::{KeyHolder, Usage};
+use base::{ConnectionId, UnixMillis};
 use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 
@@ -164,6 +164,26 @@ fn loading(progress: &Progress, text: &mut Text) {
     text.line("loading_eta_seconds", progress.remaining_seconds().unwrap_or(1));
 }
 
+/// The newest snapshot, the newest proven one, and who takes them.
+fn snapshots(server: &Server, text: &mut Text) {
+    let snapshots = server.core.snapshots.as_ref();
+    let newest = snapshots.and_then(Snapshots::newest);
+    text.line("kiln_snapshot_last_record", newest.map_or(0, |it| it.sequence.0));
+    text.line("kiln_snapshot_last_began_time", newest.map_or(0, |it| it.began.0.div_euclid(1000)));
+    let proven = snapshots.and_then(Snapshots::proven);
+    text.line("kiln_snapshot_proven_record", proven.map_or(0, |it| it.snapshot.sequence.0));
+    // By the machine's clock, as a worker's are; its machine's may be ahead of this one.
+    let now = server.core.process.options.clock.unix_millis();
+    let age = |of: UnixMillis| now.0.saturating_sub(of.0).max(0) / 1000;
+    // -1: none is proven.
+    let (snapshot_age, proof_age) =
+        proven.map_or((-1, -1), |it| (age(it.snapshot.began), age(it.at)));
+    text.line("kiln_snapshot_proven_age_seconds", snapshot_age);
+    text.line("kiln_snapshot_proof_age_seconds", proof_age);
+    let worker = snapshots.and_then(|it| it.worker(server.core.turn.monotonic));
+    text.line("kiln_snapshot_worker", worker.as_deref().unwrap_or("none"));
+}
+
 pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     let (state, saving) = (&server.core.persistence, server.core.saving());
     let status = |is_ok| if is_ok { "ok" } else { "err" };
@@ -209,13 +229,8 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_log_bytes_appended", server.core.shard.bytes_appended);
     text.line("kiln_log_records_since_snapshot", server.core.shard.grown.records);
     text.line("kiln_log_bytes_since_snapshot", server.core.shard.grown.bytes);
-    let snapshots = server.core.snapshots.as_ref();
-    let newest = snapshots.and_then(Snapshots::newest);
-    text.line("kiln_snapshot_last_record", newest.map_or(0, |it| it.sequence.0));
-    text.line("kiln_snapshot_last_began_time", newest.map_or(0, |it| it.began.0.div_euclid(1000)));
-    let worker = snapshots.and_then(|it| it.worker(server.core.turn.monotonic));
-    text.line("kiln_snapshot_worker", worker.as_deref().unwrap_or("none"));
-    let archived = snapshots.and_then(|it| it.status().archived);
+    snapshots(server, text);
+    let archived = server.core.saving().archived;
     text.line("kiln_log_archived_record", archived.map_or(0, |it| it.0));
     let unseen = server.snapshots_unseen();
     text.line("kiln_snapshots_unseen_by", unseen.by.join(","));
