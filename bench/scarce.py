@@ -59,7 +59,7 @@ def run(options, note):
             return None
         with contextlib.ExitStack() as stack:
             stack.callback(group.close)
-            server = stack.enter_context(subject.server())
+            server = stack.enter_context(offbox.served(name, subject))
             group.take(server.pid)
             scene.fill(server, 0, keys)
             load.wait_for_upkeep(server)
