@@ -97,12 +97,12 @@ impl Pin {
         self.behind == Sequence(u64::MAX)
     }
 
-    /// Whether it keeps the snapshot of this name.
+    /// Whether the pin keeps the snapshot of this name.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         name.starts_with(&names_of(self.behind))
     }
 
-    /// Whether it needs one of these records of the log.
+    /// Whether the pin needs one of these records of the log.
     pub(crate) fn needs(&self, first: Sequence, last: Sequence) -> bool {
         last > self.behind && first <= self.through
     }

@@ -25,9 +25,22 @@ use resp::integer::parse_u64;
 use resp::{Protocol, Reply};
 use std::sync::Arc;
 
-/// Bytes of the requests of one transaction, which wait for its EXEC. More than a server's input
-/// buffer may hold of them (`client-query-buffer-limit`, 1 GiB).
-const TRANSACTION_BYTES_MAX: usize = 2 << 30;
+/// How much one request may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of the requests of one transaction, which wait for its EXEC. More than a server's
+    /// input buffer may hold of them (`client-query-buffer-limit`, 1 GiB).
+    pub transaction_bytes_max: usize,
+    /// Pauses after which a script counts as one that never ends. Each is about 10,000 instructions
+    /// of Lua, some 100 microseconds: ten minutes, which no server would have waited for.
+    pub script_pauses_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { transaction_bytes_max: 2 << 30, script_pauses_max: 6_000_000 }
+    }
+}
 
 /// Characters of a command's name that are shown.
 const NAME_SHOWN_MAX: usize = 64;
@@ -72,6 +85,7 @@ pub struct Executor {
     database: DatabaseId,
     /// The requests behind a MULTI, and their bytes.
     transaction: Option<(Vec<Arguments>, usize)>,
+    limits: Limits,
 }
 
 impl Executor {
@@ -83,7 +97,13 @@ impl Executor {
             scripts: Scripts::new(clock),
             database: DatabaseId(0),
             transaction: None,
+            limits: Limits::default(),
         }
+    }
+
+    /// The same, with these limits.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Begins a file: each one selects its database anew.
@@ -116,8 +136,9 @@ impl Executor {
                 return Err("MULTI within MULTI".to_owned());
             }
             *bytes += args.from(0).map(|word| word.len() + size_of::<(u32, u32)>()).sum::<usize>();
-            if *bytes > TRANSACTION_BYTES_MAX {
-                return Err(format!("a transaction of more than {TRANSACTION_BYTES_MAX} bytes"));
+            let bytes_max = self.limits.transaction_bytes_max;
+            if *bytes > bytes_max {
+                return Err(format!("a transaction of more than {bytes_max} bytes"));
             }
             let request = Arguments::of(args.from(0)).ok_or("a request of more than 4 GiB")?;
             requests.push(request);
@@ -164,9 +185,10 @@ impl Executor {
     }
 
     fn run_script(&mut self, hash: Hash, args: Args<'_>) -> Result<(), String> {
-        let Self { target, commands, scripts, database, .. } = self;
+        let Self { target, commands, scripts, database, limits, .. } = self;
         let said = |why: String| format!("{}: {why}", name(args));
-        scripts.run(hash, args, *database, target, commands).map_err(said)
+        let pauses_max = limits.script_pauses_max;
+        scripts.run(hash, args, *database, target, commands, pauses_max).map_err(said)
     }
 
     fn selected(&self, args: Args<'_>) -> Result<DatabaseId, String> {

@@ -26,10 +26,6 @@ pub(crate) type Hash = [u8; 20];
 /// Scripts that are kept to be called by their hashes. Far more than applications have; a guess.
 const KEPT_MAX: usize = 4096;
 
-/// Pauses after which a script counts as one that never ends. Each is about 10,000 instructions of
-/// Lua, some 100 microseconds: ten minutes, which no server would have waited for.
-const PAUSES_MAX: u64 = 6_000_000;
-
 /// The scripts so far, and their interpreter.
 pub(crate) struct Scripts {
     interpreter: Interpreter,
@@ -95,7 +91,7 @@ impl Scripts {
         self.order.clear();
     }
 
-    /// Executes the script of an EVAL or EVALSHA.
+    /// Executes the script of an EVAL or EVALSHA, which may pause so many times.
     ///
     /// # Errors
     /// It is not kept, or cannot be executed here.
@@ -106,6 +102,7 @@ impl Scripts {
         database: DatabaseId,
         target: &mut Target,
         commands: &Commands,
+        pauses_max: u64,
     ) -> Result<(), String> {
         let name = hex(&hash);
         let script = self.kept.get(&hash).copied();
@@ -126,7 +123,7 @@ impl Scripts {
                 Step::Log { .. } => Answer::GoOn,
                 Step::Paused => {
                     pauses += 1;
-                    if pauses == PAUSES_MAX {
+                    if pauses == pauses_max {
                         running.missing = Some("the script does not end".to_owned());
                         self.interpreter.kill("ERR the script does not end");
                     }

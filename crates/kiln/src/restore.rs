@@ -3,6 +3,7 @@
 //! to a new log.
 
 mod branch;
+mod ends;
 mod file;
 mod import;
 mod master;
@@ -13,20 +14,20 @@ use crate::work;
 use crate::{configuration, keys, logs, snapshots, time};
 use archive::{Snapshot, SnapshotStore};
 use base::driver::Waker;
-use base::{Clock, DatabaseId, Sequence, UnixMillis};
+use base::{Clock, Sequence, UnixMillis};
 use config::Config;
 use config::secrets::hide_credentials;
 use config::settings::{Location, NodeSettings, node_settings};
-use engine::effect::Effect;
+use ends::{Ends, Makers};
 use engine::execute::Engine;
 use shard::archived::ArchivedLog;
-use shard::loading::{KnownLog, OpenLog};
+use shard::loading::{KnownLog, OpenLog, follow_nobody};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use txlog::reader::Goal;
 use txlog::{Origin, UnitPosition};
-use worker::{Claimed, Moment, Worker};
+use worker::{Claimed, ShardData, Worker};
 use world::clock::RealClock;
 use world::entropy::entropy;
 
@@ -247,29 +248,17 @@ fn reader(from: &Place, store: SnapshotStore, waker: &Waker) -> Result<Worker, B
     Ok(reading)
 }
 
-/// Loads what the options name, with the claim of the place where it is going.
+/// Loads what the options name.
 fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let goal = options.goal()?;
-    let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
-    position::check(&from, options.to_position.as_deref())?;
-    let into = Place::to_make(options, arguments)?;
-    configuration::set_up_log(&into.settings)?;
-    let (_, waker) = Sleep::new();
-    let mut reading = reader(&from, from.store_to_read()?, &waker)?;
-    let absent = Absent::of(&into.settings.snapshot_store);
-    let store = into.store()?;
-    let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
-    let mut claimed = making.claim()?.ok_or(BUSY)?;
-    let made = make_of_moment(&mut reading, &mut making, goal, &into, waker, &mut claimed);
-    claimed.release();
-    let (snapshot, parent) = made.inspect_err(|_| absent.remove_empty())?;
+    let ends = Ends::of(options, arguments)?;
+    let (snapshot, parent) = ends.make(Place::store_to_read, make_of_moment)?;
     tracing::info!(
         keys = snapshot.manifest.keys,
         bytes = snapshot.manifest.bytes(),
         parent = parent.0,
         "restored: servers may start on the new log"
     );
-    warn_of_clock(&into.settings, snapshot.point.clock);
+    warn_of_clock(&ends.into.settings, snapshot.point.clock);
     Ok(())
 }
 
@@ -295,16 +284,13 @@ fn days_behind(settings: &NodeSettings, clock: UnixMillis) -> Option<u64> {
 const BUSY: &str = "another process is writing to the new archive just now";
 
 fn make_of_moment(
-    reading: &mut Worker,
-    making: &mut Worker,
-    goal: Goal,
-    into: &Place,
-    waker: Waker,
+    Ends { goal, into, .. }: &Ends,
+    Makers { mut reading, mut making, waker }: Makers,
     claimed: &mut Claimed,
 ) -> Result<(Snapshot, Sequence), Box<dyn Error>> {
     // Before hours of loading.
     making.must_be_empty()?;
-    let Moment { engine, position, standing } = reading.load_moment(goal, claimed)?;
+    let ShardData { engine, position, standing } = reading.load_moment(*goal, claimed)?;
     // It would take that one's data at once, in place of what was restored.
     let engine = without_master(engine);
     let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
@@ -324,7 +310,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let (_, waker) = Sleep::new();
     let mut reading = reader(&from, from.store_to_read()?, &waker)?;
     let mut course = reading.unclaimed();
-    let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
+    let ShardData { engine, position, standing } = reading.load_moment(goal, &mut course)?;
     let written = file::write(engine, standing.clock, &path)?;
     tracing::info!(
         record = position.sequence.0,
@@ -340,8 +326,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
 fn without_master(mut engine: Engine) -> Engine {
     if let Some(master) = engine.keyspace.master() {
         tracing::warn!(?master, "the shard followed a master then, and the new one follows nobody");
-        let nobody = engine.keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne);
-        nobody.expect("this effect is for no key");
+        follow_nobody(&mut engine);
     }
     engine
 }

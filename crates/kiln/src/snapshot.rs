@@ -112,7 +112,7 @@ fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
 /// Takes one snapshot, or sees another worker take it.
 fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
     let mut is_told = false;
-    let mut holder = Holder::default();
+    let mut other = OtherWorker::default();
     loop {
         match worker.take_once()? {
             Outcome::Taken(taken) => {
@@ -127,7 +127,7 @@ fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::info!("another worker is at it, which is waited for");
                 }
-                if holder.is_silent(worker.store.claimed()?, RealClock.monotonic()) {
+                if other.is_silent(worker.store.claimed()?, RealClock.monotonic()) {
                     return Err(SILENT.into());
                 }
                 sleep.pause(LOOK_PAUSE);
@@ -142,12 +142,12 @@ const SILENT: &str = "the worker that has the claim has said nothing for half a 
 
 /// What is known of another worker that has the claim.
 #[derive(Default)]
-struct Holder {
+struct OtherWorker {
     /// What it said last, and since when.
     said: Option<(Option<Vec<u8>>, MonotonicNanos)>,
 }
 
-impl Holder {
+impl OtherWorker {
     /// Whether it has the claim and has not said anything new for longer than one that lives.
     fn is_silent(&mut self, said: Option<Vec<u8>>, now: MonotonicNanos) -> bool {
         match &self.said {
@@ -187,12 +187,12 @@ impl Keeper<'_> {
 
     /// Takes the claim, and snapshots until something fails.
     fn keep_claimed(&mut self) -> Never {
-        let mut holder = Holder::default();
+        let mut other = OtherWorker::default();
         let mut claimed = loop {
             if let Some(claimed) = self.worker.claim()? {
                 break claimed;
             }
-            if holder.is_silent(self.store.claimed()?, RealClock.monotonic()) {
+            if other.is_silent(self.store.claimed()?, RealClock.monotonic()) {
                 return Err(SILENT.into());
             }
             self.sleep.pause(LOOK_PAUSE);

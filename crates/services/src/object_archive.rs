@@ -70,7 +70,7 @@
 //! | [`upload`], [`download`] | a part that is written, or read |
 //! | [`tidy`] | what dead writers left |
 //! | [`claim`] | who takes the snapshots off the box |
-//! | [`worker`] | the thread on which the client works |
+//! | [`client_thread`] | the thread on which the client works |
 
 mod bucket;
 mod claim;
@@ -83,7 +83,7 @@ mod tests;
 mod tidy;
 mod times;
 mod upload;
-mod worker;
+mod client_thread;
 
 use crate::bucket::location::{Location, Store};
 use crate::bucket::probe::{keeps_versions, probe};
@@ -91,7 +91,7 @@ use crate::bucket::{Purpose, Service};
 use crate::opening::OpeningArchive;
 use archive::{Archive, Claim, Content, Draft, Entry, Published, StoredPart, Unfinished};
 use base::Clock;
-use bucket::{Bucket, Found, Standing};
+use bucket::{Bucket, Found, ManifestPlace};
 use download::StoredObject;
 use draft::ObjectDraft;
 use names::Names;
@@ -103,7 +103,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidy::Watch;
 use times::Times;
-use worker::Worker;
+use client_thread::ClientThread;
 
 /// An archive moves much at a time and nobody waits for a reply meanwhile.
 const ARCHIVE: Purpose = Purpose {
@@ -154,7 +154,7 @@ pub fn open(url: &str, opening: OpeningArchive) -> io::Result<Arc<dyn Archive>> 
 /// Snapshots as objects.
 pub struct ObjectArchive {
     url: String,
-    worker: Arc<Worker>,
+    thread: Arc<ClientThread>,
     bucket: Arc<Bucket>,
     clock: Arc<dyn Clock>,
     watch: Arc<Watch>,
@@ -178,7 +178,7 @@ impl ObjectArchive {
     ) -> io::Result<Self> {
         Ok(Self {
             url: url.to_owned(),
-            worker: Arc::new(Worker::start("archive-objects")?),
+            thread: Arc::new(ClientThread::start("archive-objects")?),
             bucket: Arc::new(bucket),
             clock,
             watch: Arc::default(),
@@ -195,10 +195,10 @@ impl ObjectArchive {
         times: Times,
     ) -> io::Result<Self> {
         let mut bucket = Self::over(store, times, false);
-        let worker = Worker::start("archive-objects")?;
+        let thread = ClientThread::start("archive-objects")?;
         let (store, path) = (Arc::clone(&bucket.store), bucket.names.probe(entropy));
         let service = bucket.service;
-        bucket.has_versions = worker.wait(async move {
+        bucket.has_versions = thread.wait(async move {
             let asked = async {
                 probe(&*store, &path, service, &ARCHIVE).await?;
                 Ok(keeps_versions(&*store, &path).await)
@@ -234,7 +234,7 @@ impl ObjectArchive {
         F: Future<Output = Result<T, Error>> + Send,
     {
         let (bucket, about) = (Arc::clone(&self.bucket), about.to_owned());
-        self.worker.wait(async move {
+        self.thread.wait(async move {
             work(Arc::clone(&bucket)).await.map_err(|error| bucket.told(&about, error))
         })
     }
@@ -276,7 +276,7 @@ impl Archive for ObjectArchive {
 
     fn begin(&self, name: &str) -> io::Result<Box<dyn Draft>> {
         let writer = self.writer()?;
-        Ok(Box::new(ObjectDraft::begin(&self.worker, &self.bucket, name, writer)?))
+        Ok(Box::new(ObjectDraft::begin(&self.thread, &self.bucket, name, writer)?))
     }
 
     fn manifest(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
@@ -302,7 +302,7 @@ impl Archive for ObjectArchive {
     /// An open part cannot be read when its snapshot was removed.
     fn open(&self, name: &str, part: &str) -> io::Result<Arc<dyn StoredPart>> {
         let path = self.bucket.names.part(name, part);
-        Ok(Arc::new(StoredObject::open(&self.worker, &self.bucket, path)?))
+        Ok(Arc::new(StoredObject::open(&self.thread, &self.bucket, path)?))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -311,7 +311,7 @@ impl Archive for ObjectArchive {
         self.ask(name, |bucket| async move {
             let found = bucket.within(&of).await?;
             // A tombstone stays while anything else is there: who tidies up removes it.
-            if bucket.standing(&of, found.manifest).await? == Standing::Manifest {
+            if bucket.manifest_place(&of, found.manifest).await? == ManifestPlace::Manifest {
                 bucket.delete(&bucket.names.manifest(&of)).await?;
             }
             let paths = found.parts.keys().map(|part| bucket.names.part(&of, part)).collect();
@@ -325,18 +325,18 @@ impl Archive for ObjectArchive {
         self.check_may_write()?;
         let (bucket, clock) = (Arc::clone(&self.bucket), Arc::clone(&self.clock));
         let watch = Arc::clone(&self.watch);
-        self.worker.wait(async move { tidy::tidy(&bucket, &*clock, &watch).await })
+        self.thread.wait(async move { tidy::tidy(&bucket, &*clock, &watch).await })
     }
 
     fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>> {
         let holder = self.writer()?;
-        let Self { worker, bucket, clock, claim_watch, .. } = self;
-        let claim = claim::take(worker, bucket, clock, claim_watch, holder, said)?;
+        let Self { thread, bucket, clock, claim_watch, .. } = self;
+        let claim = claim::take(thread, bucket, clock, claim_watch, holder, said)?;
         Ok(claim.map(|claim| Box::new(claim) as Box<dyn Claim>))
     }
 
     fn claimed(&self) -> io::Result<Option<Vec<u8>>> {
         let bucket = Arc::clone(&self.bucket);
-        self.worker.wait(async move { claim::claimed(&bucket).await })
+        self.thread.wait(async move { claim::claimed(&bucket).await })
     }
 }

@@ -37,6 +37,7 @@ use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use errand::Errand;
 use history::{Comparing, chain_behind};
+pub use ancestors::follow_nobody;
 pub use lanes::LANES_MAX;
 pub use open::{FileLogOpener, KnownLog, OpenLog};
 pub use parts::{PartSource, Parts, PartsError};

@@ -10,12 +10,16 @@
 //! | [`log`] | a record, a log directory |
 //! | [`effects`] | a record's payload |
 //! | [`snapshot`] | an RDB file, a manifest, a snapshot directory |
+//! | [`archive`] | an archive's manifests and stretches, and what is encrypted |
+//! | [`intake`] | another server's RDB file, append-only file or data set |
 //! | [`config`] | a configuration file |
 //! | [`scripts`] | a script, and replies to its commands |
 //! | [`streams`] | requests about streams, a payload for RESTORE |
 
+pub mod archive;
 pub mod config;
 pub mod effects;
+pub mod intake;
 pub mod log;
 pub mod requests;
 pub mod scripts;
@@ -34,7 +38,7 @@ use engine::settings::Settings;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of this crate.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     ("resp", requests::decode_requests),
     ("record", log::decode_record),
     ("log_segment", log::open_patched_log),
@@ -43,6 +47,8 @@ pub const TARGETS: [Target; 8] = [
     ("config", config::read_config),
     ("lua", scripts::run_script),
     ("streams", streams::play_streams),
+    ("intake", intake::take_in),
+    ("archive", archive::read_archive),
 ];
 
 /// The time for everything here: no target's subject is the clock.

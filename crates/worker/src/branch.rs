@@ -103,12 +103,7 @@ impl Worker {
         last: Sequence,
         claimed: &mut Claimed,
     ) -> Result<(), Failure> {
-        let asked = log.tail();
-        let tail = self.wait_for(log, claimed, |event| match event {
-            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
-            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
-            _ => None,
-        })?;
+        let tail = self.ask_tail(log, claimed)?;
         if tail.sequence < last {
             return Err(format!("the log ends at record {}, before {last}", tail.sequence).into());
         }

@@ -19,7 +19,7 @@ use txlog::{
 };
 
 /// What a shard held at a moment.
-pub struct Moment {
+pub struct ShardData {
     pub engine: Engine,
     /// The last record whose effects are in it.
     pub position: Position,
@@ -31,7 +31,7 @@ impl Worker {
     ///
     /// # Errors
     /// The data cannot be had: no snapshot is old enough, or the log does not reach back.
-    pub fn load_moment(&mut self, goal: Goal, claimed: &mut Claimed) -> Result<Moment, Failure> {
+    pub fn load_moment(&mut self, goal: Goal, claimed: &mut Claimed) -> Result<ShardData, Failure> {
         let mut loading = self.open()?;
         loading.end_at(goal);
         self.load(&mut loading, claimed)?;
@@ -45,7 +45,7 @@ impl Worker {
             tracing::warn!("at that moment the shard held a part of its master's data alone");
         }
         let position = Position { incarnation: log.incarnation, sequence: standing.at };
-        Ok(Moment { engine, position, standing })
+        Ok(ShardData { engine, position, standing })
     }
 
     /// Looks whether the archive is one in which nothing was begun yet.
@@ -124,12 +124,7 @@ impl Worker {
         claimed: &mut Claimed,
     ) -> Result<Position, Failure> {
         let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
-        let asked = log.handle.tail();
-        let tail = self.wait_for(&mut *log.handle, claimed, |event| match event {
-            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
-            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
-            _ => None,
-        })?;
+        let tail = self.ask_tail(&mut *log.handle, claimed)?;
         if tail != before {
             return Err("the new log has records already: name another place".into());
         }
@@ -148,6 +143,23 @@ impl Worker {
             // The snapshot says that it is the first one.
             LogEvent::Shifted { .. } => Some(Err("others write to the new log".to_owned())),
             LogEvent::Failed(ticket, error) if *ticket == asked => Some(Err(error.to_string())),
+            _ => None,
+        })
+    }
+
+    /// Asks a log for its newest record, and waits for the answer.
+    ///
+    /// # Errors
+    /// The log does not say, or the worker is to stop.
+    pub(crate) fn ask_tail(
+        &mut self,
+        log: &mut dyn TransactionLog,
+        claimed: &mut Claimed,
+    ) -> Result<Position, Failure> {
+        let asked = log.tail();
+        self.wait_for(log, claimed, |event| match event {
+            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
+            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
             _ => None,
         })
     }

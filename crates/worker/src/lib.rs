@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`due`](Rates) | whether a start would read more of the log than of the snapshot |
 //! | [`take`](Worker) | one snapshot from its beginning to its publication |
-//! | [`found`](Moment) | a new log with data: of another one's moment, or imported |
+//! | [`found`](ShardData) | a new log with data: of another one's moment, or imported |
 //! | [`branch`](Fork) | a new log with the data of another one's moment, which stays where it is |
 //! | `prove` | restores what was written, and compares |
 //! | `lanes` | the threads that write parts |
@@ -38,6 +38,6 @@ mod take;
 
 pub use branch::Fork;
 pub use due::{Freshness, Rates};
-pub use found::Moment;
+pub use found::ShardData;
 pub use progress::{Phase, Progress};
 pub use take::{Broken, Claimed, Outcome, Taken, Worker};

@@ -57,6 +57,19 @@ fn execute(executor: &mut Executor, line: &str) -> Result<(), String> {
 }
 
 #[test]
+fn what_asks_for_more_than_the_limits_is_refused() {
+    let limits = Limits { transaction_bytes_max: 64, script_pauses_max: 3 };
+    let mut executor = executor().with_limits(limits);
+    let endless: [&[u8]; 3] = [b"EVAL", b"while true do end", b"0"];
+    let why = execute_words(&mut executor, &endless).expect_err("it never ends");
+    assert!(why.contains("the script does not end"), "{why}");
+    execute(&mut executor, "MULTI").expect("it begins");
+    execute(&mut executor, "SET a 1").expect("there is room");
+    let why = execute(&mut executor, &format!("SET b {}", "x".repeat(64)));
+    assert_eq!(why, Err("a transaction of more than 64 bytes".to_owned()));
+}
+
+#[test]
 fn requests_are_executed_in_the_database_that_they_select() {
     let mut executor = executor();
     for line in ["SET a 1", "select 3", "SET a 2", "INCR a", "SWAPDB 3 4", "RPUSH l x y"] {

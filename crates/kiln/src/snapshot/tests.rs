@@ -1,6 +1,6 @@
 //! What a worker decides by: how fresh the snapshots are, and whether another one lives.
 
-use super::{Holder, Keeper, Options, freshness};
+use super::{OtherWorker, Keeper, Options, freshness};
 use crate::sleep::Sleep;
 use crate::{configuration, snapshots, work};
 use archive::{Facts, SnapshotPoint, SnapshotStore};
@@ -117,8 +117,8 @@ fn beside_a_log_that_never_was_one_snapshot_is_refused_and_nothing_is_made() {
 #[test]
 fn another_worker_is_silent_once_it_has_said_nothing_new_for_half_a_minute() {
     let second = |n: u64| MonotonicNanos(n * 1_000_000_000);
-    let mut holder = Holder::default();
-    let mut silent = |said: &str, at| holder.is_silent(Some(said.into()), second(at));
+    let mut other = OtherWorker::default();
+    let mut silent = |said: &str, at| other.is_silent(Some(said.into()), second(at));
     assert!(!silent("1", 10) && !silent("1", 39) && silent("1", 40));
     assert!(!silent("2", 41) && !silent("2", 70) && silent("2", 71));
     assert!(!silent("3", 72), "it was only slow");

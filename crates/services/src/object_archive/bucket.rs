@@ -70,7 +70,7 @@ pub struct Found {
 
 /// What stands in a manifest's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum ManifestPlace {
     Nothing,
     Tombstone,
     Manifest,
@@ -286,24 +286,24 @@ impl Bucket {
     }
 
     /// What stands in the place of a manifest that has so many bytes.
-    pub async fn standing(&self, name: &str, bytes: Option<u64>) -> Result<Standing, Error> {
+    pub async fn manifest_place(&self, name: &str, bytes: Option<u64>) -> Result<ManifestPlace, Error> {
         match bytes {
-            None => return Ok(Standing::Nothing),
-            Some(bytes) if bytes != TOMBSTONE.len() as u64 => return Ok(Standing::Manifest),
+            None => return Ok(ManifestPlace::Nothing),
+            Some(bytes) if bytes != TOMBSTONE.len() as u64 => return Ok(ManifestPlace::Manifest),
             Some(_) => {}
         }
         Ok(match self.fetch(&self.names.manifest(name)).await? {
-            None => Standing::Nothing,
-            Some((bytes, _)) if bytes == TOMBSTONE => Standing::Tombstone,
-            Some(_) => Standing::Manifest,
+            None => ManifestPlace::Nothing,
+            Some((bytes, _)) if bytes == TOMBSTONE => ManifestPlace::Tombstone,
+            Some(_) => ManifestPlace::Manifest,
         })
     }
 
     /// Whether it is published, or nobody can say: one that cannot be asked about must not hide the
     /// others, and its reader is told why.
     pub async fn may_be_published(&self, name: &str, found: &Found) -> bool {
-        let standing = self.standing(name, found.manifest).await;
-        standing.map_or(true, |it| it == Standing::Manifest)
+        let manifest_place = self.manifest_place(name, found.manifest).await;
+        manifest_place.map_or(true, |it| it == ManifestPlace::Manifest)
     }
 
     /// An error about something, for its caller.

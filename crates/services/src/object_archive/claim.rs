@@ -11,7 +11,7 @@
 use super::bucket::{Bucket, Created, Updated};
 use super::sign::Writer;
 use super::tidy::{Look, Watch};
-use super::worker::Worker;
+use super::client_thread::ClientThread;
 use archive::{CLAIM_BYTES_MAX, Claim};
 use base::Clock;
 use bytes::Bytes;
@@ -41,7 +41,7 @@ fn said(bytes: &Bytes) -> Option<Vec<u8>> {
 }
 
 pub struct ObjectClaim {
-    worker: Arc<Worker>,
+    thread: Arc<ClientThread>,
     bucket: Arc<Bucket>,
     holder: Writer,
     renewals: u64,
@@ -51,7 +51,7 @@ pub struct ObjectClaim {
 
 /// Takes the claim if it is free, or if its holder has been silent for long enough.
 pub fn take(
-    worker: &Arc<Worker>,
+    thread: &Arc<ClientThread>,
     bucket: &Arc<Bucket>,
     clock: &Arc<dyn Clock>,
     watch: &Arc<Watch>,
@@ -60,13 +60,13 @@ pub fn take(
 ) -> io::Result<Option<ObjectClaim>> {
     let bytes = content(holder, 0, said)?;
     let (asked, clock, watch) = (Arc::clone(bucket), Arc::clone(clock), Arc::clone(watch));
-    let taken = worker.wait(async move {
+    let taken = thread.wait(async move {
         let told = |error| asked.told("the claim", error);
         take_over(&asked, &*clock, &watch, holder, &bytes).await.map_err(told)
     })?;
-    let (worker, bucket) = (Arc::clone(worker), Arc::clone(bucket));
+    let (thread, bucket) = (Arc::clone(thread), Arc::clone(bucket));
     Ok(taken.map(|version| ObjectClaim {
-        worker,
+        thread,
         bucket,
         holder,
         renewals: 0,
@@ -118,7 +118,7 @@ impl Claim for ObjectClaim {
         let bytes = content(self.holder, self.renewals, said)?;
         let (bucket, holder, version) =
             (Arc::clone(&self.bucket), self.holder, self.version.clone());
-        let updated = self.worker.wait(async move {
+        let updated = self.thread.wait(async move {
             let path = bucket.names.claim();
             let updated = bucket.update(&path, &bytes, &version, |now| is_of(holder, now)).await;
             updated.map_err(|error| bucket.told("the claim", error))
@@ -132,7 +132,7 @@ impl Claim for ObjectClaim {
 
     fn release(self: Box<Self>) -> io::Result<()> {
         let (bucket, holder) = (Arc::clone(&self.bucket), self.holder);
-        self.worker.wait(async move {
+        self.thread.wait(async move {
             let told = |error| bucket.told("the claim", error);
             let path = bucket.names.claim();
             match bucket.fetch(&path).await.map_err(told)? {

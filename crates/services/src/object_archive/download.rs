@@ -5,7 +5,7 @@
 //! of the next one begins.
 
 use super::bucket::Bucket;
-use super::worker::{Worker, ended};
+use super::client_thread::{ClientThread, ended};
 use archive::StoredPart;
 use bytes::Bytes;
 use object_store::path::Path;
@@ -22,7 +22,7 @@ const BLOCKS_MAX: usize = 2;
 
 /// A part in the store.
 pub struct StoredObject {
-    worker: Arc<Worker>,
+    thread: Arc<ClientThread>,
     bucket: Arc<Bucket>,
     path: Path,
     length: u64,
@@ -40,15 +40,15 @@ struct Block {
 impl StoredObject {
     /// # Errors
     /// `NotFound` if there is none; the store's.
-    pub fn open(worker: &Arc<Worker>, bucket: &Arc<Bucket>, path: Path) -> io::Result<Self> {
-        let (worker, bucket) = (Arc::clone(worker), Arc::clone(bucket));
+    pub fn open(thread: &Arc<ClientThread>, bucket: &Arc<Bucket>, path: Path) -> io::Result<Self> {
+        let (thread, bucket) = (Arc::clone(thread), Arc::clone(bucket));
         let (asked, of) = (Arc::clone(&bucket), path.clone());
-        let length = worker.wait(async move {
+        let length = thread.wait(async move {
             let length = asked.length(&of).await.map_err(|e| asked.told(of.as_ref(), e))?;
             let missing = || io::Error::new(ErrorKind::NotFound, format!("{of} is not there"));
             length.ok_or_else(missing)
         })?;
-        Ok(Self { worker, bucket, path, length, blocks: Mutex::default() })
+        Ok(Self { thread, bucket, path, length, blocks: Mutex::default() })
     }
 
     fn blocks(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<Block>)>> {
@@ -77,7 +77,7 @@ impl StoredObject {
         let (bucket, path) = (Arc::clone(&self.bucket), self.path.clone());
         let range = number * BLOCK_BYTES..self.length.min((number + 1) * BLOCK_BYTES);
         let delivery = Delivery { block: Arc::clone(&block), bytes: None };
-        self.worker.spawn(async move {
+        self.thread.spawn(async move {
             let mut delivery = delivery;
             let fetched = bucket.fetch_range(&path, range).await;
             let told = |error| bucket.told(path.as_ref(), error);

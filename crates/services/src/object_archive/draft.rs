@@ -4,7 +4,7 @@ use super::bucket::{Bucket, Created, TOMBSTONE};
 use super::download::StoredObject;
 use super::sign::{self, Sign, Writer};
 use super::upload::NewObject;
-use super::worker::Worker;
+use super::client_thread::ClientThread;
 use archive::{Draft, NewPart, StoredPart};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::task::AbortHandle;
 
 pub struct ObjectDraft {
-    worker: Arc<Worker>,
+    thread: Arc<ClientThread>,
     bucket: Arc<Bucket>,
     name: String,
     writer: Writer,
@@ -36,19 +36,19 @@ impl ObjectDraft {
     /// # Errors
     /// As [`Sign::begin`].
     pub fn begin(
-        worker: &Arc<Worker>,
+        thread: &Arc<ClientThread>,
         bucket: &Arc<Bucket>,
         name: &str,
         writer: Writer,
     ) -> io::Result<Self> {
-        let (worker, bucket) = (Arc::clone(worker), Arc::clone(bucket));
+        let (thread, bucket) = (Arc::clone(thread), Arc::clone(bucket));
         let (asked, name) = (Arc::clone(&bucket), name.to_owned());
         let signed = name.clone();
         let (sign, version) =
-            worker.wait(async move { Sign::begin(asked, &signed, writer).await })?;
-        let renewing = worker.spawn(Arc::clone(&sign).renew(version));
+            thread.wait(async move { Sign::begin(asked, &signed, writer).await })?;
+        let renewing = thread.spawn(Arc::clone(&sign).renew(version));
         let (parts, publication) = (BTreeSet::new(), Publication::None);
-        Ok(Self { worker, bucket, name, writer, sign, renewing, parts, publication })
+        Ok(Self { thread, bucket, name, writer, sign, renewing, parts, publication })
     }
 }
 
@@ -70,13 +70,13 @@ impl Draft for ObjectDraft {
             return Err(io::Error::new(ErrorKind::AlreadyExists, what));
         }
         let path = self.bucket.names.part(&self.name, name);
-        Ok(Box::new(NewObject::new(&self.worker, &self.bucket, path)))
+        Ok(Box::new(NewObject::new(&self.thread, &self.bucket, path)))
     }
 
     fn read_back(&self, part: &str) -> io::Result<Arc<dyn StoredPart>> {
         self.sign.check()?;
         let path = self.bucket.names.part(&self.name, part);
-        Ok(Arc::new(StoredObject::open(&self.worker, &self.bucket, path)?))
+        Ok(Arc::new(StoredObject::open(&self.thread, &self.bucket, path)?))
     }
 
     fn publish(&mut self, manifest: &[u8]) -> io::Result<()> {
@@ -86,16 +86,16 @@ impl Draft for ObjectDraft {
         self.sign.check()?;
         let sign = Arc::clone(&self.sign);
         // The tidying counts on this look: see the module's head.
-        self.worker.wait(async move { sign.look().await })?;
+        self.thread.wait(async move { sign.look().await })?;
         let (bucket, name) = (Arc::clone(&self.bucket), self.name.clone());
         let bytes = Bytes::copy_from_slice(manifest);
         self.publication = Publication::InDoubt(bytes.clone());
-        self.worker.wait(async move { publish(&bucket, &name, &bytes).await })?;
+        self.thread.wait(async move { publish(&bucket, &name, &bytes).await })?;
         self.publication = Publication::Done;
         self.renewing.abort();
         let sign = Arc::clone(&self.sign);
         // One that stays beside a manifest says nothing: whoever tidies up removes it.
-        let _ = self.worker.wait(async move { sign.remove().await });
+        let _ = self.thread.wait(async move { sign.remove().await });
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Draft for ObjectDraft {
         };
         let (bucket, sign) = (Arc::clone(&self.bucket), Arc::clone(&self.sign));
         let (name, parts) = (self.name.clone(), self.parts.clone());
-        self.worker.wait(async move {
+        self.thread.wait(async move {
             if let Some(manifest) = in_doubt {
                 forbid(&bucket, &name, &manifest).await?;
             }

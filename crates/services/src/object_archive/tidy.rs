@@ -1,6 +1,6 @@
 //! Removes what writers have left that died: the steps of the argument in the module's head.
 
-use super::bucket::{Bucket, Created, Found, Standing, TOMBSTONE};
+use super::bucket::{Bucket, Created, Found, ManifestPlace, TOMBSTONE};
 use archive::Content;
 use base::{Clock, MonotonicNanos};
 use bytes::Bytes;
@@ -84,17 +84,17 @@ impl Tidying<'_> {
     async fn look_at(&self, found: &Found) -> Result<(), Error> {
         let Self { bucket, name, .. } = *self;
         let silence = bucket.times.silence;
-        match bucket.standing(name, found.manifest).await? {
-            Standing::Manifest if found.has_sign => self.remove_sign().await,
-            Standing::Manifest => Ok(()),
-            Standing::Tombstone if found.has_sign || !found.parts.is_empty() => self.clear().await,
-            Standing::Tombstone => {
+        match bucket.manifest_place(name, found.manifest).await? {
+            ManifestPlace::Manifest if found.has_sign => self.remove_sign().await,
+            ManifestPlace::Manifest => Ok(()),
+            ManifestPlace::Tombstone if found.has_sign || !found.parts.is_empty() => self.clear().await,
+            ManifestPlace::Tombstone => {
                 if self.unchanged(TOMBSTONE.into(), self.began) < bucket.times.tombstone {
                     return Ok(());
                 }
                 bucket.delete(&bucket.names.manifest(name)).await
             }
-            Standing::Nothing if found.has_sign => {
+            ManifestPlace::Nothing if found.has_sign => {
                 let began = self.clock.monotonic();
                 match bucket.fetch(&bucket.names.sign(name)).await? {
                     Some((sign, _)) if self.unchanged(sign.clone(), began) >= silence => {
@@ -106,7 +106,7 @@ impl Tidying<'_> {
             }
             // Left by whoever died while it removed a snapshot, or by a writer that had been tidied
             // away while its parts were on their way.
-            Standing::Nothing => {
+            ManifestPlace::Nothing => {
                 let parts = format!("{:?}", found.parts);
                 match self.unchanged(parts.into(), self.began) >= silence {
                     true => self.bury().await,

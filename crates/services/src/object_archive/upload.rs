@@ -2,7 +2,7 @@
 //! on their way at a time.
 
 use super::bucket::Bucket;
-use super::worker::{Worker, ended};
+use super::client_thread::{ClientThread, ended};
 use archive::NewPart;
 use bytes::Bytes;
 use object_store::path::Path;
@@ -22,7 +22,7 @@ const PIECES_MAX: usize = 3;
 /// A part that is being written. Dropped before it is finished it leaves nothing, if the store can
 /// be told.
 pub struct NewObject {
-    worker: Arc<Worker>,
+    thread: Arc<ClientThread>,
     bucket: Arc<Bucket>,
     path: Path,
     piece: Vec<u8>,
@@ -42,9 +42,9 @@ enum Piece {
 }
 
 impl NewObject {
-    pub fn new(worker: &Arc<Worker>, bucket: &Arc<Bucket>, path: Path) -> Self {
-        let (worker, bucket) = (Arc::clone(worker), Arc::clone(bucket));
-        Self { worker, bucket, path, piece: Vec::new(), upload: None }
+    pub fn new(thread: &Arc<ClientThread>, bucket: &Arc<Bucket>, path: Path) -> Self {
+        let (thread, bucket) = (Arc::clone(thread), Arc::clone(bucket));
+        Self { thread, bucket, path, piece: Vec::new(), upload: None }
     }
 
     fn send_piece(&mut self) -> io::Result<()> {
@@ -54,7 +54,7 @@ impl NewObject {
             let (pieces, queue) = asynchronous::channel(1);
             let (tell, outcome) = sync_channel(1);
             let (bucket, path) = (Arc::clone(&self.bucket), self.path.clone());
-            self.worker.spawn_to_the_end(upload(bucket, path, queue, tell));
+            self.thread.spawn_to_the_end(upload(bucket, path, queue, tell));
             Upload { pieces, outcome }
         });
         upload.send(piece)
@@ -98,7 +98,7 @@ impl NewPart for NewObject {
             return upload.outcome();
         }
         let (bucket, path) = (Arc::clone(&self.bucket), self.path.clone());
-        self.worker.wait(async move {
+        self.thread.wait(async move {
             bucket.put(&path, piece).await.map_err(|error| bucket.told(path.as_ref(), error))
         })
     }

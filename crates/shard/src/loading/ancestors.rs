@@ -227,8 +227,14 @@ fn end(engine: &mut Engine, chain: Chain, through: &BranchPoint) -> Result<(), F
         return Err(format!("record {at} of the parent's log: {}", txlog::ANOTHER_HISTORY).into());
     }
     if engine.keyspace.master().is_some() {
-        let applied = engine.keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne);
-        applied.expect("this effect is for no key");
+        follow_nobody(engine);
     }
     Ok(())
+}
+
+/// Lets the shard follow nobody: data that was taken out of its log's history must not be replaced
+/// by its master's.
+pub fn follow_nobody(engine: &mut Engine) {
+    let applied = engine.keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne);
+    applied.expect("this effect is for no key");
 }

@@ -86,6 +86,16 @@ fn streams_of_the_seeds_are_survived() {
 }
 
 #[test]
+fn files_of_other_servers_of_the_seeds_are_survived() {
+    replay("intake");
+}
+
+#[test]
+fn archives_of_the_seeds_are_survived() {
+    replay("archive");
+}
+
+#[test]
 fn structures_of_the_seeds_equal_their_twins() {
     STRUCTURES.iter().for_each(|(target, _)| replay(target));
 }

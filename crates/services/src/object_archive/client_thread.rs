@@ -19,7 +19,7 @@ const FILES: Duration = Duration::from_secs(1);
 
 /// A runtime on a thread of its own. Dropped it ends, and with it what is under way. Nothing that
 /// runs on it may hold it.
-pub struct Worker {
+pub struct ClientThread {
     runtime: Handle,
     /// Dropped it ends the thread.
     stop: Option<oneshot::Sender<()>>,
@@ -28,7 +28,7 @@ pub struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Worker {
+impl ClientThread {
     /// # Errors
     /// The thread cannot be had.
     pub fn start(name: &str) -> io::Result<Self> {
@@ -57,12 +57,12 @@ impl Worker {
         told.recv().map_err(|_| ended())?
     }
 
-    /// Has something done beside the caller. It ends with the worker.
+    /// Has something done beside the caller. It ends with the thread.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.runtime.spawn(work).abort_handle()
     }
 
-    /// Likewise, and the worker's end waits for it for a while.
+    /// Likewise, and the thread's end waits for it for a while.
     pub fn spawn_to_the_end(&self, work: impl Future<Output = ()> + Send + 'static) {
         let leaving = self.leaving.clone();
         self.runtime.spawn(async move {
@@ -76,7 +76,7 @@ pub fn ended() -> io::Error {
     io::Error::other("the thread of the snapshot store's client has ended")
 }
 
-/// Until the worker is dropped, and a while longer.
+/// Until the thread is dropped, and a while longer.
 fn run(runtime: Runtime, stop: oneshot::Receiver<()>, mut gone: asynchronous::Receiver<()>) {
     runtime.block_on(async {
         // It is never sent, only dropped.
@@ -86,7 +86,7 @@ fn run(runtime: Runtime, stop: oneshot::Receiver<()>, mut gone: asynchronous::Re
     runtime.shutdown_timeout(FILES);
 }
 
-impl Drop for Worker {
+impl Drop for ClientThread {
     fn drop(&mut self) {
         (self.stop, self.leaving) = (None, None);
         if let Some(thread) = self.thread.take()
