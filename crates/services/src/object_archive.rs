@@ -74,6 +74,7 @@
 
 mod bucket;
 mod claim;
+mod client_thread;
 mod download;
 mod draft;
 mod names;
@@ -83,7 +84,6 @@ mod tests;
 mod tidy;
 mod times;
 mod upload;
-mod client_thread;
 
 use crate::bucket::location::{Location, Store};
 use crate::bucket::probe::{keeps_versions, probe};
@@ -92,6 +92,7 @@ use crate::opening::OpeningArchive;
 use archive::{Archive, Claim, Content, Draft, Entry, Published, StoredPart, Unfinished};
 use base::Clock;
 use bucket::{Bucket, Found, ManifestPlace};
+use client_thread::ClientThread;
 use download::StoredObject;
 use draft::ObjectDraft;
 use names::Names;
@@ -103,7 +104,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidy::Watch;
 use times::Times;
-use client_thread::ClientThread;
 
 /// An archive moves much at a time and nobody waits for a reply meanwhile.
 const ARCHIVE: Purpose = Purpose {

@@ -15,7 +15,7 @@ use shard::archived::{archive, verify};
 use shard::loading::{Failure, KnownLog, OpenLog, must_not_be_of_a_parent};
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::ChainValue;
-use txlog::{Chain, Consumed, LogEvent, Origin};
+use txlog::{Chain, Consumed, Origin};
 
 /// The version of RDB files where a snapshot does not say it.
 const RDB_VERSION: u32 = 10;

@@ -55,6 +55,8 @@ const FLOORS: &[(&str, &[&str])] = &[
             "catalog",
             "shard",
             "node",
+            "peers",
+            "intake",
             "worker",
         ],
     ),

@@ -22,6 +22,9 @@ pub struct Makers {
     pub waker: Waker,
 }
 
+/// What makes the new log, and what is known of it then.
+type Make<T> = fn(&Ends, Makers, &mut Claimed) -> Result<T, Box<dyn Error>>;
+
 impl Ends {
     pub fn of(options: &Options, arguments: &[String]) -> Result<Self, Box<dyn Error>> {
         let goal = options.goal()?;
@@ -38,14 +41,14 @@ impl Ends {
     pub fn make<T>(
         &self,
         open: fn(&Place) -> Result<SnapshotStore, Box<dyn Error>>,
-        make: fn(&Self, Makers, &mut Claimed) -> Result<T, Box<dyn Error>>,
+        make: Make<T>,
     ) -> Result<T, Box<dyn Error>> {
         let Self { from, into, .. } = self;
         configuration::set_up_log(&into.settings)?;
         let (_, waker) = Sleep::new();
         let reading = reader(from, open(from)?, &waker)?;
         let absent = Absent::of(&into.settings.snapshot_store);
-        let making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
+        let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
         let mut claimed = making.claim()?.ok_or(BUSY)?;
         let made = make(self, Makers { reading, making, waker }, &mut claimed);
         claimed.release();

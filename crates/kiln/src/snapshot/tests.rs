@@ -1,6 +1,6 @@
 //! What a worker decides by: how fresh the snapshots are, and whether another one lives.
 
-use super::{OtherWorker, Keeper, Options, freshness};
+use super::{Keeper, Options, OtherWorker, freshness};
 use crate::sleep::Sleep;
 use crate::{configuration, snapshots, work};
 use archive::{Facts, SnapshotPoint, SnapshotStore};

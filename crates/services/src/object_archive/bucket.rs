@@ -286,7 +286,11 @@ impl Bucket {
     }
 
     /// What stands in the place of a manifest that has so many bytes.
-    pub async fn manifest_place(&self, name: &str, bytes: Option<u64>) -> Result<ManifestPlace, Error> {
+    pub async fn manifest_place(
+        &self,
+        name: &str,
+        bytes: Option<u64>,
+    ) -> Result<ManifestPlace, Error> {
         match bytes {
             None => return Ok(ManifestPlace::Nothing),
             Some(bytes) if bytes != TOMBSTONE.len() as u64 => return Ok(ManifestPlace::Manifest),

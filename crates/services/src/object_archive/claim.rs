@@ -9,9 +9,9 @@
 //! replaces them, as long as they are still the same.
 
 use super::bucket::{Bucket, Created, Updated};
+use super::client_thread::ClientThread;
 use super::sign::Writer;
 use super::tidy::{Look, Watch};
-use super::client_thread::ClientThread;
 use archive::{CLAIM_BYTES_MAX, Claim};
 use base::Clock;
 use bytes::Bytes;

@@ -1,10 +1,10 @@
 //! A snapshot in the making: its sign, its parts, its publication.
 
 use super::bucket::{Bucket, Created, TOMBSTONE};
+use super::client_thread::ClientThread;
 use super::download::StoredObject;
 use super::sign::{self, Sign, Writer};
 use super::upload::NewObject;
-use super::client_thread::ClientThread;
 use archive::{Draft, NewPart, StoredPart};
 use bytes::Bytes;
 use std::collections::BTreeSet;

@@ -87,7 +87,9 @@ impl Tidying<'_> {
         match bucket.manifest_place(name, found.manifest).await? {
             ManifestPlace::Manifest if found.has_sign => self.remove_sign().await,
             ManifestPlace::Manifest => Ok(()),
-            ManifestPlace::Tombstone if found.has_sign || !found.parts.is_empty() => self.clear().await,
+            ManifestPlace::Tombstone if found.has_sign || !found.parts.is_empty() => {
+                self.clear().await
+            }
             ManifestPlace::Tombstone => {
                 if self.unchanged(TOMBSTONE.into(), self.began) < bucket.times.tombstone {
                     return Ok(());

@@ -40,9 +40,9 @@ const FOLDER: &str = "/aof";
 /// If what was taken into memory is not written and read back as it is: the finding.
 pub fn take_in(input: &[u8]) {
     match input {
-        [b'r', bytes @ ..] => read(bytes, |disk, path| {
-            Ok(Reading::of_rdb(aof::open(disk, path.join("file"))?))
-        }),
+        [b'r', bytes @ ..] => {
+            read(bytes, |disk, path| Ok(Reading::of_rdb(aof::open(disk, path.join("file"))?)))
+        }
         [b'm', manifest @ ..] => read_folder(manifest),
         [b's', bytes @ ..] => receive(bytes),
         [_, bytes @ ..] => {
@@ -62,7 +62,8 @@ fn read(bytes: &[u8], open: impl Fn(&SimDisk, &Path) -> Result<Reading, String>)
 
 /// A manifest names files that are there, and no others are opened.
 fn read_folder(manifest: &[u8]) {
-    let (base, increment) = (&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"[..], b"*1\r\n$8\r\nFLUSHALL\r\n");
+    let (base, increment) =
+        (&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"[..], b"*1\r\n$8\r\nFLUSHALL\r\n");
     let files = [("appendonly.aof.manifest", manifest), ("base", base), ("incr", increment)];
     let disk = disk_with(&files);
     if let Ok(parts) = aof::parts(&disk, Path::new(FOLDER)) {

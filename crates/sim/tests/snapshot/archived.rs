@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use txlog::reader::Goal;
 use txlog::{History, LogEvent};
-use worker::{Moment, Outcome};
+use worker::{Outcome, ShardData};
 
 /// Longer than any run.
 const WINDOW_SECONDS: u64 = 1_000_000;
@@ -64,7 +64,7 @@ fn first(disk: &SimDisk) -> Sequence {
 }
 
 /// What the shard held at a goal, by log and archive together.
-pub fn load(disk: &SimDisk, goal: Goal) -> Result<Moment, String> {
+pub fn load(disk: &SimDisk, goal: Goal) -> Result<ShardData, String> {
     let timeline = Timeline::new();
     let mut worker = worker(disk, &timeline, 1);
     let (disk, log) = (disk.clone(), worker.store.log());

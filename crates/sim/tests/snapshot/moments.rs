@@ -15,7 +15,7 @@ use std::sync::Arc;
 use txlog::Origin;
 use txlog::file::{Queues, inspect};
 use txlog::reader::Goal;
-use worker::Moment;
+use worker::ShardData;
 
 /// Records of a log that count, with their clocks.
 pub fn clocks(disk: &SimDisk) -> Vec<(Sequence, UnixMillis)> {
@@ -43,7 +43,7 @@ pub fn lived(seed: u64) -> (SimDisk, Ledger) {
     (disk, ledger)
 }
 
-fn load(disk: &SimDisk, goal: Goal) -> Result<Moment, String> {
+fn load(disk: &SimDisk, goal: Goal) -> Result<ShardData, String> {
     let mut worker = worker(disk, &Timeline::new(), 1);
     let mut course = worker.unclaimed();
     worker.load_moment(goal, &mut course).map_err(|why| why.to_string())
@@ -111,7 +111,7 @@ fn restore_killed(
     then: impl FnOnce(),
 ) -> Result<Digest, String> {
     let text = |why: Box<dyn std::error::Error>| why.to_string();
-    let Moment { engine, position, standing } = load(from, goal)?;
+    let ShardData { engine, position, standing } = load(from, goal)?;
     let held = Digest::of_keyspace(&engine.keyspace);
     let timeline = Timeline::new();
     let mut making = worker(into, &timeline, 2);

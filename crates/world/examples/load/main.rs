@@ -7,9 +7,9 @@
 //! ```text
 //! epoll ─▶ receive into one buffer ─▶ count replies ─▶ next prepared batch, new digits ─▶ send
 //! ```
-//! It prints one line of JSON, and with `--by-second` one for each second before it. `idle` is the
-//! share of the time in which it had nothing to do; near 0 the load was the limit, and the rate says
-//! nothing about the server.
+//! It prints one line of JSON, and with `--by-second` one for each second before it. `idle` is
+//! the share of the time in which it had nothing to do; near 0 the load was the limit, and the rate
+//! says nothing about the server.
 //!
 //! ```text
 //! cargo run --release -p world --example load -- --port 6379 --connections 100 --pipeline 16 \
