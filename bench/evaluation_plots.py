@@ -11,6 +11,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import LogLocator  # noqa: E402
 
 COLOURS = {"redis": "#64748b", "valkey": "#7c3aed", "kiln": "#c2410c", "kiln off-box": "#059669"}
 FIELDS = (("mean_ms", "average, ms", 1, "log"), ("max_ms", "slowest answer, ms", 1, "log"),
@@ -38,6 +39,10 @@ def offbox(found, target):
             axes.set_yscale(scale)
         if scale == "linear":
             axes_row[0].set_ylim(bottom=0)
+        else:
+            axes_row[0].yaxis.set_major_formatter("{x:g}")
+            axes_row[0].yaxis.set_minor_formatter("")
+            axes_row[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes_row[0].set_ylabel(title)
     for axes, name in zip(rows[0], names, strict=True):
         axes.set_title(name)
