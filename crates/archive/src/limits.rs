@@ -1,6 +1,7 @@
 //! The limits of snapshots.
 
 use crate::manifest::{FORMAT_MAX, FORMAT_MIN, FORMAT_OF_BRANCHES, MANIFEST_BYTES_MAX};
+use base::UnixMillis;
 
 /// How large parts become, and how many snapshots stay. What a process reads does not depend on
 /// what it would write, so processes of one shard may have different ones.
@@ -64,6 +65,13 @@ impl Limits {
         let grown =
             (0..doublings.min(64)).fold(self.first_part_bytes, |bytes, _| bytes.saturating_mul(2));
         grown.min(self.part_bytes)
+    }
+
+    /// Whether a snapshot of this time leads back to the first moment of the restore window; any
+    /// does where there is none.
+    pub fn is_window_reached(&self, clock: UnixMillis, now: UnixMillis) -> bool {
+        let millis = i64::try_from(self.window_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        self.window_seconds == 0 || clock.0 <= now.0.saturating_sub(millis)
     }
 
     /// Why these limits do not go together with what is to be done, or with keys, if they do not.

@@ -10,7 +10,7 @@ use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
 use crate::names::{Content, name_of, records_of};
 use crate::reader::PartReader;
 use crate::stretch::{Stretch, StretchFacts};
-use base::{Incarnation, Sequence};
+use base::Sequence;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
@@ -64,23 +64,6 @@ impl LogStore {
         let mut extents: Vec<_> = extents.map(|(first, last)| Extent { first, last }).collect();
         extents.sort();
         Ok(extents)
-    }
-
-    /// The first record of this log before `before` that is not archived, although all before it
-    /// is, from the log's beginning on: to go back to there takes no snapshot. `None` if there is
-    /// none; if the archive has something behind it already, as then it was trimmed before it could
-    /// be archived; if what is there is another log's, or damaged.
-    ///
-    /// # Errors
-    /// The archive's.
-    pub fn unarchived(&self, log: Incarnation, before: Sequence) -> io::Result<Option<Sequence>> {
-        let extents = self.list()?;
-        let is_ours = match extents.first().map(|first| self.find(first)).transpose() {
-            Ok(first) => first.is_none_or(|it| it.facts.first.incarnation == log),
-            Err(error) if error.kind() == ErrorKind::InvalidData => false,
-            Err(error) => return Err(error),
-        };
-        Ok(unarchived(&extents, before).filter(|_| is_ours))
     }
 
     /// The stretch of these records.
@@ -170,31 +153,9 @@ impl LogStore {
     }
 }
 
-/// See [`LogStore::unarchived`].
-fn unarchived(extents: &[Extent], before: Sequence) -> Option<Sequence> {
-    let next = covered(extents, Sequence::ZERO).next();
-    let is_wanted = next < before && extents.iter().all(|it| it.first <= next);
-    is_wanted.then_some(next)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_archived_is_known_while_nothing_behind_it_is() {
-        let unarchived = |extents: &[(u64, u64)], before| {
-            let extent = |(first, last)| Extent { first: Sequence(first), last: Sequence(last) };
-            let extents: Vec<Extent> = extents.iter().copied().map(extent).collect();
-            unarchived(&extents, Sequence(before)).map(|it| it.0)
-        };
-        assert_eq!(unarchived(&[], 7), Some(1));
-        assert_eq!(unarchived(&[], 1), None, "nothing was before");
-        assert_eq!(unarchived(&[(1, 5)], 7), Some(6));
-        assert_eq!(unarchived(&[(1, 6)], 7), None);
-        assert_eq!(unarchived(&[(1, 5), (7, 9)], 7), None, "6 was trimmed");
-        assert_eq!(unarchived(&[(7, 9)], 7), None, "the log did not reach back");
-    }
 
     #[test]
     fn what_is_covered_has_no_gap() {

@@ -118,30 +118,27 @@ impl SnapshotStore {
         }
         // While no snapshot is as old as the window, the log may reach back to its beginning.
         let is_all_known = foreign.is_empty() && (limits.window_seconds == 0 || unread.is_none());
-        let is_reached = retention::is_before_window(&needed, &limits, now);
-        if is_all_known && is_reached {
+        if is_all_known && limits.is_window_reached(needed.clock, now) {
             let pruned = self.log().prune(needed.position.sequence, &branches);
             failure = pruned.err().or(failure);
         }
         let pinned_at = pinned.iter().map(|it| it.point.position);
         let held = pinned_at.fold(oldest.point.position, |held, at| held.min(at));
         let needed = unread.unwrap_or(Sequence(u64::MAX)).min(needed.position.sequence);
-        let (trim, archived) = self.trim(log, held.sequence, needed, is_reached)?;
+        let (trim, archived) = self.trim(log, held.sequence, needed)?;
         // Whoever has no snapshot to begin with needs the log from its beginning.
         let trim = (pinned.len() == pins.len()).then_some(held.at(trim));
         Ok(Pruned { trim, archived, failure })
     }
 
     /// How far the log may be trimmed if the snapshot of `held` must find its log there, and that
-    /// of `needed`, which may be older, in the archive; and how far it is archived. Unless the
-    /// window `is_reached` by that one, moments before it are wanted too, from the log's beginning
-    /// on.
+    /// of `needed`, which may be older, in the archive; and how far it is archived. What
+    /// was before that one was archived too if there was any: whoever trims has seen to it.
     fn trim(
         &self,
         log: Incarnation,
         held: Sequence,
         needed: Sequence,
-        is_reached: bool,
     ) -> io::Result<(Sequence, Option<Sequence>)> {
         let before = |sequence: Sequence| Sequence(sequence.0.saturating_sub(1));
         if self.limits().window_seconds == 0 {
@@ -149,10 +146,7 @@ impl SnapshotStore {
         }
         let archived = self.archived(log, needed)?;
         // What nothing leads to needs no archive.
-        let through = match self.log().unarchived(log, needed)? {
-            Some(unarchived) if !is_reached => before(unarchived),
-            _ => before(needed).max(archived.unwrap_or_default()),
-        };
+        let through = before(needed).max(archived.unwrap_or_default());
         Ok((before(held).min(through), archived))
     }
 

@@ -5,7 +5,6 @@
 //! no moment is far from one.
 
 use crate::limits::Limits;
-use crate::manifest::SnapshotPoint;
 use crate::store::Snapshot;
 use base::UnixMillis;
 
@@ -18,7 +17,7 @@ pub fn in_window<'a>(whole: &[&'a Snapshot], limits: &Limits, now: UnixMillis) -
     // All that is there, if nothing is older.
     let base = whole
         .iter()
-        .position(|it| is_before_window(&it.point, limits, now))
+        .position(|it| limits.is_window_reached(it.point.clock, now))
         .map_or(whole.len(), |at| at + 1);
     let mut kept: Vec<&Snapshot> = Vec::new();
     for &snapshot in whole[..base].iter().rev() {
@@ -32,20 +31,10 @@ pub fn in_window<'a>(whole: &[&'a Snapshot], limits: &Limits, now: UnixMillis) -
     kept.into_iter().map(|it| it.name.as_str()).collect()
 }
 
-/// Whether a snapshot leads back to the window's first moment; any does where there is no window.
-pub fn is_before_window(point: &SnapshotPoint, limits: &Limits, now: UnixMillis) -> bool {
-    let seconds = limits.window_seconds;
-    seconds == 0 || point.clock.0 <= now.0.saturating_sub(millis(seconds))
-}
-
-fn millis(seconds: u64) -> i64 {
-    i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, Manifest};
+    use crate::{Facts, Manifest, SnapshotPoint};
     use base::{Epoch, Incarnation, Position, Sequence};
 
     fn snapshot(second: i64) -> Snapshot {

@@ -170,6 +170,9 @@ impl Place {
     fn to_make(options: &Options, arguments: &[String]) -> Result<Self, Box<dyn Error>> {
         let into = options.into.as_deref().ok_or("--into must name the new log")?;
         let beside = beside(into);
+        if options.into_archive.is_none() && beside.is_some() {
+            must_be_alone(into)?;
+        }
         let archive = options.into_archive.as_deref().or(beside.as_deref());
         let archive = archive.ok_or("--into-archive must name the snapshots of the new log")?;
         Self::of(arguments, Some(into), Some(archive))
@@ -236,6 +239,22 @@ fn beside(log: &str) -> Option<String> {
     let folder = log.strip_prefix("file:").or(is_plain.then_some(log))?;
     let beside = Path::new(folder).parent()?.join("snapshots");
     Some(format!("file:{}", beside.display()))
+}
+
+/// Refuses the place beside another log: the snapshots of both would lie together.
+fn must_be_alone(log: &str) -> Result<(), Box<dyn Error>> {
+    let log = std::path::absolute(log.strip_prefix("file:").unwrap_or(log))?;
+    let beside = log.parent().map(std::fs::read_dir);
+    let Some(Ok(beside)) = beside else { return Ok(()) };
+    for other in beside.flatten().map(|it| it.path()).filter(|it| *it != log && it.is_dir()) {
+        if logs::is_begun(&Location::Folder(other.clone()))? {
+            let other = other.display();
+            let why =
+                format!("{other} is a log, whose snapshots lie where those of the new one would");
+            return Err(format!("{why}: name another place, or --into-archive").into());
+        }
+    }
+    Ok(())
 }
 
 /// Who reads a moment: of the log and what was trimmed of it.

@@ -92,14 +92,20 @@ impl Handshake {
                 }
                 Ok(Next::Say(self.introduce(asks)))
             }
-            Awaited::Auth if is_error => Err(format!("Unable to AUTH to MASTER: {}", text(line))),
+            Awaited::Auth if is_error => {
+                Err(format!("Unable to AUTH to MASTER: {}", known_refusal(line)))
+            }
             Awaited::Auth | Awaited::Option => {
                 if self.awaited.is_empty() {
                     return Ok(Next::Say(self.ask_for_data(asks)));
                 }
                 Ok(Next::Wait)
             }
-            Awaited::Sync => self.begin_sync(line),
+            Awaited::Sync => self.begin_sync(line).map_err(|why| match asks.password {
+                [] => why,
+                // Some servers say what they were asked.
+                password => why.replace(&text(password), "***"),
+            }),
         }
     }
 
@@ -155,6 +161,21 @@ impl Handshake {
             _ => Err(format!("the master does not synchronize: {line}")),
         }
     }
+}
+
+/// How an answer to AUTH begins, as far as it is known: any other text may repeat what the server
+/// was asked, and so the password.
+fn known_refusal(line: &[u8]) -> &'static str {
+    const KNOWN: [&str; 6] = [
+        "-WRONGPASS invalid username-password pair",
+        "-NOPERM",
+        "-NOAUTH",
+        "-LOADING",
+        "-ERR Client sent AUTH, but no password is set",
+        "-ERR AUTH <password> called without any password configured",
+    ];
+    let known = KNOWN.into_iter().find(|known| line.starts_with(known.as_bytes()));
+    known.unwrap_or("an answer that is not shown, as it may repeat the password")
 }
 
 /// A place in a stream as Redis counts: signed, so that what follows it can be counted as well.
@@ -234,7 +255,14 @@ mod tests {
         };
         assert!(refusal(&[b"-LOADING wait"], &PLAIN).contains("refuses PING: -LOADING wait"));
         let asks = Asks { password: b"wrong", ..PLAIN };
-        assert!(refusal(&[b"+PONG", b"-WRONGPASS no"], &asks).contains("MASTER: -WRONGPASS"));
+        let wrong = b"-WRONGPASS invalid username-password pair or user is disabled.";
+        assert!(refusal(&[b"+PONG", wrong], &asks).contains("MASTER: -WRONGPASS invalid"));
+        let echo = b"-ERR unknown command 'AUTH', with args beginning with: 'me' 'wrong'";
+        let shown = refusal(&[b"+PONG", echo], &asks);
+        assert!(shown.starts_with("Unable to AUTH to MASTER: ") && !shown.contains("wrong"));
+        let lines: [&[u8]; 6] =
+            [b"+PONG", b"+OK", b"+OK", b"+OK", b"+OK", b"-ERR 'wrong' was first"];
+        assert!(!refusal(&lines, &asks).contains("wrong"));
         let to_sync: [&[u8]; 4] = [b"+PONG", b"+OK", b"+OK", b"+OK"];
         for bad in
             [&b"-NOMASTERLINK"[..], b"+CONTINUE", b"+FULLRESYNC short 1", b"+FULLRESYNC", b"x"]

@@ -30,7 +30,11 @@ impl Ends {
         let goal = options.goal()?;
         let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
         position::check(&from, options.to_position.as_deref())?;
-        Ok(Self { goal, from, into: Place::to_make(options, arguments)? })
+        let into = Place::to_make(options, arguments)?;
+        if into.settings.snapshot_store == from.settings.snapshot_store {
+            return Err("the new log's snapshots cannot lie with those that are read".into());
+        }
+        Ok(Self { goal, from, into })
     }
 
     /// Makes the log, with the claim of the place where it is going. `open` opens the archive that

@@ -49,11 +49,11 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Begins with the log, if its beginning is archived or nothing is: to go back to there takes
-    /// no snapshot. Otherwise behind the oldest snapshot, as to no earlier moment is there a way
-    /// back. Or where the archive ends that begins there. With `needed`, if nothing is archived, it
-    /// is the oldest snapshot of that or a later record. `None` if everything through `through` is
-    /// archived.
+    /// Begins with the log, to whose beginning one goes back without a snapshot, unless a snapshot
+    /// reaches the restore window or something is `needed`; if the log was trimmed, behind the
+    /// oldest snapshot, as to no earlier moment is there a way back. Or where the archive ends that
+    /// begins there. With `needed`, if nothing is archived, it is the oldest snapshot of that or a
+    /// later record. `None` if everything through `through` is archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.
@@ -70,8 +70,13 @@ impl Archiver {
         if extents.is_empty() {
             beginnings.retain(|it| it.at >= needed);
         }
-        let begins_at = beginnings.first().map_or(Sequence::ZERO, |it| it.at);
-        if needed == Sequence::ZERO && log.unarchived(incarnation, begins_at)?.is_some() {
+        // A snapshot's clock for the present: what is archived in vain meanwhile is little.
+        let (oldest, newest) = (beginnings.first(), beginnings.last());
+        let is_reached = oldest.zip(newest).is_some_and(|(oldest, newest)| {
+            oldest.at == Sequence::ZERO
+                || store.limits().is_window_reached(oldest.clock, newest.clock)
+        });
+        if needed == Sequence::ZERO && !is_reached {
             let chain = Chain::start(incarnation);
             beginnings.insert(0, Beginning { chain, ..Beginning::START });
         }
@@ -186,12 +191,15 @@ impl Archiver {
         self.beginnings.retain(|it| it.at.next() >= first);
         let from = self.behind.at.next();
         let goes_on = self.begin_next()?;
-        tracing::warn!(
-            from = from.0,
-            before = first.0,
-            "these records were trimmed and are not in the archive: there is no way back to a \
-             moment among them"
-        );
+        // Whoever opens a window opens it for what is there.
+        if from > Sequence::ZERO.next() {
+            tracing::warn!(
+                from = from.0,
+                before = first.0,
+                "these records were trimmed and are not in the archive: there is no way back to a \
+                 moment among them"
+            );
+        }
         Ok(goes_on)
     }
 }

@@ -5,8 +5,10 @@
 
 use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
-use archive::{Pruned, Unfinished};
+use archive::{Candidate, Pruned, Unfinished};
 use base::{Position, Sequence};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a primary knows of it.
 #[derive(Default)]
@@ -45,18 +47,37 @@ impl Snapshots {
         let named: Vec<String> = shard.pins().snapshots().map(|(_, it)| it.to_owned()).collect();
         let (store, now) = (self.store.clone(), turn.now);
         let log = shard.appended().incarnation;
+        let has_window = store.limits().window_seconds > 0;
+        let archive_log = self.archive_log.clone().filter(|_| has_window);
+        let is_over = Arc::clone(&self.is_over);
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
+            // Who published the newest snapshot may have archived nothing, or not all that there
+            // was. Nobody knows better than who looks whether the log still has its beginning.
+            let unarchived = archive_log.and_then(|archive_log| {
+                let candidates = match store.list_of(log) {
+                    Ok(of_log) => of_log.candidates,
+                    Err(error) => return Some(error.to_string()),
+                };
+                let newest = candidates.iter().find_map(Candidate::whole)?;
+                archive_log(&store, newest.point.position.sequence, &is_over).err()
+            });
             let pruned = store.prune(log, &pins, &named, now);
-            let Pruned { trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
+            let Pruned { mut trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
                 trim: None,
                 archived: None,
                 failure: Some(error),
             });
             if let Some(error) = failure.or(unremoved) {
                 tracing::warn!("old snapshots cannot be removed: {error}");
+            }
+            if let Some(why) = unarchived {
+                trim = None;
+                if !is_over.load(Ordering::Relaxed) {
+                    tracing::error!("the log is not trimmed, as it cannot be archived: {why}");
+                }
             }
             Ok(Outcome::Pruned(trim, archived))
         });

@@ -7,7 +7,7 @@ use super::world::{LOG, Ledger, Life, STORE, store};
 use archive::{Content, Extent, SnapshotStore};
 use base::{Disk, Position, Sequence};
 use engine::digest::Digest;
-use shard::archived::ArchivedLog;
+use shard::archived::{ArchivedLog, archive};
 use shard::loading::{KnownLog, OpenLog};
 use shard::snapshots::ArchiveLog;
 use sim::disk::SimDisk;
@@ -105,9 +105,11 @@ fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
         for from in 0..2 {
             let (disk, ledger) = lived_with(failures, |disk| {
                 let (archive, calls) = (archiver(disk), AtomicU64::new(0));
+                let branching = disk.clone();
                 Arc::new(move |store, through, is_over| {
                     let call = calls.fetch_add(1, Ordering::Relaxed);
                     if (from..from + failures).contains(&call) {
+                        archive_for_a_branch(&branching, store, through);
                         return Err("it cannot be archived".to_owned());
                     }
                     archive(store, through, is_over)
@@ -123,6 +125,22 @@ fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
             }
         }
     }
+}
+
+/// What is archived for a branch says nothing of the log before it, which is still there.
+fn archive_for_a_branch(disk: &SimDisk, store: &SnapshotStore, through: Sequence) {
+    let whole = store.list().expect("it lists").into_iter();
+    let newest = whole.map(|it| it.whole().expect("it is whole").point.position.sequence).next();
+    let Some(newest) = newest.filter(|it| *it < through) else { return };
+    let timeline = Timeline::new();
+    let log = open_log(disk, &timeline, &KnownLog::default()).expect("the log is there");
+    let archived = archive(store, log, newest, through, &mut |_, is_idle| {
+        if is_idle {
+            timeline.pass(super::world::DISK_NANOS);
+        }
+        Ok(())
+    });
+    archived.expect("the log is whole");
 }
 
 fn oldest(store: &SnapshotStore) -> Sequence {

@@ -278,30 +278,6 @@ fn other_data_than_the_log_has_is_found_before_it_is_published() {
     assert_eq!(whole(&store(&disk).expect("the disk is whole")), 0);
 }
 
-#[test]
-fn a_log_that_is_trimmed_amid_the_proof_is_said_and_nothing_is_published() {
-    let disk = SimDisk::new(12);
-    let world = World::start(&disk, 12);
-    let mut worker = beside(&world, &disk);
-    let trimming = Rc::clone(&world);
-    worker.tell = Box::new(move |progress| {
-        if progress.phase != Phase::Rehearsing {
-            return;
-        }
-        let world = &mut *trimming.borrow_mut();
-        for _ in 0..300 {
-            world.ask();
-            world.pass(20);
-        }
-        let shard = &mut world.life.server.core.shard;
-        shard.trim(shard.durable());
-        world.pass(200);
-    });
-    let why = worker.take_once().expect_err("what it is to apply is gone").to_string();
-    assert!(why.contains("the log was trimmed meanwhile, up to record"), "{why}");
-    assert_eq!(whole(&store(&disk).expect("the disk is whole")), 0);
-}
-
 /// Otherwise the test before would prove nothing.
 #[test]
 fn other_data_that_nobody_restores_is_published() {
