@@ -150,16 +150,19 @@ impl SnapshotStore {
         Ok((before(held).min(through), archived))
     }
 
-    /// The record through which this log is archived, without a gap, behind this one, if it is.
+    /// The record through which this log is archived, without a gap, behind this one, if it is, and
+    /// if the archive can say so.
     fn archived(&self, log: Incarnation, behind: Sequence) -> io::Result<Option<Sequence>> {
         let stretches = self.log();
         let extents = stretches.list()?;
         let through = covered(&extents, behind);
-        match extents.iter().find(|it| it.last == through && through > behind) {
-            Some(extent) if stretches.find(extent)?.facts.first.incarnation == log => {
-                Ok(Some(through))
-            }
-            _ => Ok(None),
+        let last = extents.iter().find(|it| it.last == through && through > behind);
+        match last.map(|extent| stretches.find(extent)).transpose() {
+            Ok(Some(it)) if it.facts.first.incarnation == log => Ok(Some(through)),
+            Ok(_) => Ok(None),
+            // Nobody knows what it holds. That stands in nobody's way but the log's.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

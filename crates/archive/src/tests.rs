@@ -2,6 +2,7 @@
 
 pub mod memory;
 
+use crate::names::name_of;
 use crate::{
     Archive, BranchPoint, Candidate, ChainPoint, Extent, Facts, Limits, Parent, Pruned, Snapshot,
     SnapshotPoint, SnapshotStore, StretchFacts, Unfinished, conformance,
@@ -402,6 +403,12 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
         off.prune(LOG, &[], &[], UnixMillis(0)).unwrap().trim.map(|at| at.sequence.0),
         Some(29)
     );
+    // One that nobody can read is no archived log, and no reason to let snapshots pile up.
+    let name = name_of(Sequence(41), Sequence(u64::MAX - 1));
+    store.archive().begin(&name).unwrap().publish(b"{}").unwrap();
+    write(&store, 50, &[1]).unwrap();
+    assert_eq!(trim(3_600_000), Some(39), "not beyond the oldest snapshot");
+    assert_eq!(whole(&store).len(), 2);
 }
 
 #[test]

@@ -82,7 +82,9 @@ fn make(
         }
         Source::Aof(path) => {
             must_have_an_end(path)?;
-            read(making, Reading::of_aof(aof::parts(&RealDisk, path)?), claimed)?
+            let parts = aof::parts(&RealDisk, path)?;
+            parts.iter().try_for_each(|part| must_have_an_end(&part.path))?;
+            read(making, Reading::of_aof(parts), claimed)?
         }
         Source::Master(address) => master::copy(making, address, &into.settings, claimed)?,
     };

@@ -30,6 +30,15 @@ impl Loading {
             Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
                 Ok(Stage::Choose)
             }
+            // Who goes back to a moment has named the log, and becomes nobody's successor. A server
+            // that starts refuses: its log may have been taken away.
+            Some(Candidate::Whole(snapshot))
+                if !matches!(self.goal, Goal::Tail)
+                    && snapshot.point.position.incarnation != self.log.incarnation =>
+            {
+                tracing::warn!(name = snapshot.name, "this snapshot is of another log");
+                Ok(Stage::Choose)
+            }
             Some(Candidate::Whole(snapshot)) => self.look_for_data(snapshot),
             None => {
                 if let Goal::Clock(_) = self.goal {

@@ -4,8 +4,8 @@
 use super::crash::requests;
 use super::worker::{archiver, open_log, worker};
 use super::world::{LOG, Ledger, Life, STORE, store};
-use archive::{Content, Extent, SnapshotStore};
-use base::{Disk, Position, Sequence};
+use archive::{Candidate, Content, Extent, Facts, SnapshotPoint, SnapshotStore};
+use base::{Disk, Incarnation, Position, Sequence};
 use engine::digest::Digest;
 use shard::archived::{ArchivedLog, archive};
 use shard::loading::{KnownLog, OpenLog};
@@ -13,6 +13,7 @@ use shard::snapshots::ArchiveLog;
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,6 +142,33 @@ fn archive_for_a_branch(disk: &SimDisk, store: &SnapshotStore, through: Sequence
         Ok(())
     });
     archived.expect("the log is whole");
+}
+
+#[test]
+fn a_moment_is_had_beside_a_snapshot_of_another_log() {
+    let (disk, ledger) = lived(3);
+    let states: Vec<_> = ledger.states().collect();
+    let (at, state) = states[states.len() / 2];
+    publish_as_of_another_log(&store(&disk).expect("the disk is whole"), at);
+    let moment = load(&disk, Goal::Through(at)).expect("it can be had");
+    assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state);
+}
+
+/// Publishes what the newest snapshot holds as what another log had behind this record.
+fn publish_as_of_another_log(store: &SnapshotStore, sequence: Sequence) {
+    let candidates = store.list().expect("it lists");
+    let newest = candidates.iter().find_map(Candidate::whole).expect("there are snapshots");
+    let position = Position { incarnation: Incarnation(4242), sequence };
+    let point = SnapshotPoint { position, ..newest.point };
+    let mut writer = store.begin(position).expect("the disk is whole");
+    for part in 0..newest.manifest.parts.len() {
+        let mut bytes = Vec::new();
+        let mut reader = store.open_part(newest, part).expect("it is there");
+        reader.read_to_end(&mut bytes).expect("it is whole");
+        writer.write_part(&bytes).expect("the disk is whole");
+    }
+    let facts = Facts::unproven(point, newest.manifest.keys, 10);
+    writer.publish(&facts).expect("the disk is whole");
 }
 
 fn oldest(store: &SnapshotStore) -> Sequence {
