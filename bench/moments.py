@@ -3,7 +3,6 @@ time, and a restore to the moment before, or a branch of it.
 """
 
 import datetime
-import os
 import random
 import shutil
 import subprocess
@@ -69,8 +68,7 @@ def undone(server, command, moment, keys):
     line = [str(scene.RELEASE / "kiln"), command, "--to", to, "--into", str(made / "log"),
             "--dir", str(server.directory / "data")]
     began = time.monotonic()
-    done = subprocess.run(line, capture_output=True, text=True, preexec_fn=die_with_parent,
-                          env={**os.environ})
+    done = subprocess.run(line, capture_output=True, text=True, preexec_fn=die_with_parent)
     made_seconds = time.monotonic() - began
     if done.returncode != 0:
         raise SystemExit(f"{command} failed: {done.stderr[-2000:]}")

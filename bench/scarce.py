@@ -79,7 +79,7 @@ def tried(server, keys, take):
         except (SystemExit, OSError, Disconnected, Refusal) as error:
             failed.append(str(error))
 
-    seen = scene.watched(server, keys, attempt, gets=0, sets=50)
+    seen = scene.watched(server, keys, attempt, may_end=True, gets=0, sets=50)
     outcome = ("the server was killed" if not server.alive()
                else "the snapshot failed" if failed else "the snapshot was taken")
     return {**seen, "outcome": outcome}

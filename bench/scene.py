@@ -130,9 +130,10 @@ def resident_with_children(server):
     return total
 
 
-def watched(server, keys, snapshot, **connections):
-    """A snapshot amid the load: {"before": [...], "during": [...], "after": [...], "took_seconds"}, a row
-    {"requests", "mean_ms", "max_ms", "memory"} for each whole second."""
+def watched(server, keys, snapshot, may_end=False, **connections):
+    """A snapshot amid the load, which the server outlives unless it `may_end`: {"before": [...],
+    "during": [...], "after": [...], "took_seconds"}, a row {"requests", "mean_ms", "max_ms", "memory"} for
+    each whole second."""
     with Loads(server, keys, **connections) as loads, Memory(server) as memory:
         time.sleep(WARM_UP_SECONDS + BEFORE_SECONDS)
         began = time.monotonic()
@@ -145,7 +146,9 @@ def watched(server, keys, snapshot, **connections):
         last = memory.seen.get(second, last)
         phase = "before" if second < int(began) else "during" if second <= int(ended) else "after"
         rows[phase].append({"requests": requests, "mean_ms": mean_ms, "max_ms": max_ms, "memory": last})
-    return {**rows, "took_seconds": ended - began, "held": held}
+    if not held and not may_end:
+        raise SystemExit(f"the load ended before the snapshot: {server.log_tail()}")
+    return {**rows, "took_seconds": ended - began}
 
 
 def server_memory(memory):
