@@ -59,7 +59,8 @@ def run(options, note):
             return None
         with contextlib.ExitStack() as stack:
             stack.callback(group.close)
-            server = stack.enter_context(offbox.served(name, subject))
+            # The archive lies on the disk: in memory it would count as the server's.
+            server = stack.enter_context(subject.server())
             group.take(server.pid)
             scene.fill(server, 0, keys)
             load.wait_for_upkeep(server)

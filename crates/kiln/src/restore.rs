@@ -247,7 +247,8 @@ fn must_be_alone(log: &str) -> Result<(), Box<dyn Error>> {
     let beside = log.parent().map(std::fs::read_dir);
     let Some(Ok(beside)) = beside else { return Ok(()) };
     for other in beside.flatten().map(|it| it.path()).filter(|it| *it != log && it.is_dir()) {
-        if logs::is_begun(&Location::Folder(other.clone()))? {
+        // What may not be read, such as `lost+found`, is not where somebody keeps a log of his.
+        if logs::is_begun(&Location::Folder(other.clone())).unwrap_or(false) {
             let other = other.display();
             let why =
                 format!("{other} is a log, whose snapshots lie where those of the new one would");
