@@ -92,15 +92,14 @@ impl Draft for ObjectDraft {
         self.publication = Publication::InDoubt(bytes.clone());
         self.thread.wait(async move { publish(&bucket, &name, &bytes).await })?;
         self.publication = Publication::Done;
-        self.renewing.abort();
         let sign = Arc::clone(&self.sign);
         // One that stays beside a manifest says nothing: whoever tidies up removes it.
         let _ = self.thread.wait(async move { sign.remove().await });
+        self.renewing.abort();
         Ok(())
     }
 
     fn abandon(self: Box<Self>) -> io::Result<()> {
-        self.renewing.abort();
         let in_doubt = match &self.publication {
             Publication::InDoubt(manifest) => Some(manifest.clone()),
             Publication::None | Publication::Done => None,

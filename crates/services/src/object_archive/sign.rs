@@ -11,6 +11,7 @@ use object_store::path::Path;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Mutex;
 
 /// Who writes a draft: random, so that no two writers have one name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub struct Sign {
     writer: Writer,
     /// Somebody else has removed it.
     is_lost: AtomicBool,
+    /// Held by who puts or removes it: what was on its way when it was removed would bring it back.
+    changing: Mutex<()>,
 }
 
 impl Sign {
@@ -52,7 +55,8 @@ impl Sign {
             Created::Done(version) => version,
             Created::Exists(_) => return Err(taken()),
         };
-        let sign = Self { bucket, path, writer, is_lost: AtomicBool::new(false) };
+        let is_lost = AtomicBool::new(false);
+        let sign = Self { bucket, path, writer, is_lost, changing: Mutex::default() };
         // Whoever published under this name before had a sign there until then, so that it is seen
         // by a look behind this sign's own beginning.
         let within = sign.bucket.within(name).await;
@@ -74,6 +78,7 @@ impl Sign {
             renewed += 1;
             let bytes = content(self.writer, renewed);
             let ours = |there: &[u8]| is_of(self.writer, there);
+            let _changing = self.changing.lock().await;
             match self.bucket.update(&self.path, &bytes, &version, ours).await {
                 Ok(Updated::Done(newer)) => version = newer,
                 Ok(Updated::Lost) => {
@@ -108,6 +113,7 @@ impl Sign {
     /// The store's.
     pub async fn remove(&self) -> io::Result<()> {
         let told = |error| self.bucket.told(self.path.as_ref(), error);
+        let _changing = self.changing.lock().await;
         match self.bucket.fetch(&self.path).await.map_err(told)? {
             Some((bytes, _)) if is_of(self.writer, &bytes) => {
                 self.bucket.delete(&self.path).await.map_err(told)
