@@ -5,10 +5,10 @@ use crate::sleep::Sleep;
 use crate::snapshots;
 use archive::LogStore;
 use base::driver::Waker;
-use base::{Incarnation, Position, Sequence};
+use base::{Incarnation, Position};
 use config::settings::{Location, NodeSettings};
 use encryption::Keys;
-use shard::archived::{self, ArchivedLog};
+use shard::archived::{self, ArchivedLog, Need};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
 use shard::snapshots::ArchiveLog;
 use std::error::Error;
@@ -113,12 +113,13 @@ fn archived_at(archive: &str, keys: &Keys) -> Result<LogStore, Box<dyn Error>> {
 /// How a server archives the log at this place: as one that reads along, in a job.
 pub fn archiver(place: &Location) -> ArchiveLog {
     let place = place.clone();
-    Arc::new(move |store, through, is_over| {
+    Arc::new(move |store, now, through, is_over| {
         let archived = || -> Result<(), Failure> {
             let (sleep, waker) = Sleep::new();
             let log = open_to_follow(&place, &KnownLog::default(), waker)?;
             let mut idle = Duration::ZERO;
-            archived::archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
+            let need = Need::Window(now);
+            archived::archive(store, log, need, through, &mut |_, is_idle| {
                 if is_over.load(Ordering::Relaxed) {
                     return Err("the server goes on to something else".into());
                 }

@@ -182,7 +182,9 @@ fn live(
         _ => Pace::default(),
     };
     server.core.keep_snapshots(store.clone(), Box::new(queue), pace);
-    server.core.archive_log_by(logs::archiver(&server.core.process.settings.transaction_log));
+    let archive_log = logs::archiver(&server.core.process.settings.transaction_log);
+    let queue = ThreadDiskQueue::start("archive", Urgency::Patient, driver.waker())?;
+    server.core.archive_log_by(archive_log, Box::new(queue));
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed.read_files_by(Box::new(queue));
     let part = if server.core.is_following() { "replica" } else { "primary" };

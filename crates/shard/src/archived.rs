@@ -1,19 +1,19 @@
 //! The log in the archive: copied there before it is trimmed, and read where it was trimmed.
 //!
 //! ```text
-//! log ─ records ─▶ Archiver: chain, stretches ─▶ archive        before a snapshot is published
+//! log ─ records ─▶ Archiver: chain, stretches ─▶ archive        before the log is trimmed
 //! log, archive ─▶ ArchivedLog: as if nothing had been trimmed ─▶ whoever goes back to a moment
 //! ```
-//! Who publishes a snapshot first archives the log through its record. So whoever sees the snapshot
-//! may trim the log through it, as far as its archive is concerned, and asks the archive all the
-//! same ([`archive::SnapshotStore::prune`]).
+//! A primary archives the log through the newest snapshot before it removes older ones and trims;
+//! a worker has done most of that already, before it published. Then the archive is asked all the
+//! same how far it goes ([`archive::SnapshotStore::prune`]).
 
 mod archiver;
 mod reading;
 mod records;
 mod stretch;
 
-pub use archiver::{Archiver, archive};
+pub use archiver::{Archiver, Need, archive};
 pub use reading::ArchivedLog;
 pub(crate) use records::ArchivedRecords;
 pub use records::verify;

@@ -5,12 +5,14 @@
 //! wanted ─▶ commit what has gathered ─▶ begin: position = last record, its chain
 //!   turn by turn: walk a slice ─▶ chunks ─▶ disk queue (write, sync)
 //!   walked, all written, position durable ─▶ disk queue (verify, publish)
-//! published, or pins changed ─▶ disk queue (prune: what stays, what the log must keep) ─▶ trim
+//! published, or pins changed ─▶ archive queue (the log through the newest, if there is a window)
+//!   ─▶ disk queue (prune: what stays, what the log must keep) ─▶ trim
 //! ```
 //! The consistent point is a record's end, so recovery goes on with the record behind it. Nothing
 //! is published before that record is durable: a snapshot must never know more than the log.
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
+mod archiving;
 mod cuts;
 mod file;
 mod offbox;
@@ -23,6 +25,8 @@ use crate::News;
 use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
 use archive::{Facts, Limits, SnapshotStore};
+use archiving::Archiving;
+pub use archiving::{ArchiveLog, tell_unarchived};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 pub use cuts::Cuts;
@@ -32,7 +36,6 @@ pub use pace::Pace;
 use pruning::Pruning;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use stores::{Looked, Stores};
 pub use stores::{MemberSighting, Proven, Sighting, Unseen};
 use txlog::Gate;
@@ -40,11 +43,6 @@ use writing::{Chunk, Writing};
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
-
-/// Archives the log through a record, in a job on a thread of its own: opens the log to read it,
-/// and copies it ([`crate::archived`]). Why it cannot, in words.
-pub type ArchiveLog =
-    Arc<dyn Fn(&SnapshotStore, Sequence, &AtomicBool) -> Result<(), String> + Send + Sync>;
 
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,9 +116,7 @@ pub struct Snapshots {
     pruning: Pruning,
     offbox: OffBox,
     /// `None`: the log is not archived here.
-    archive_log: Option<ArchiveLog>,
-    /// Whoever archives the log is to stop: this life of the process is over.
-    is_over: Arc<AtomicBool>,
+    archiving: Option<Archiving>,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -189,6 +185,8 @@ enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<Writing>, Vec<Chunk>),
     Published(Box<Published>),
+    /// The log is archived through the newest snapshot; or why it is not.
+    Archived(Result<(), String>),
     /// The log is not needed through this position, if that is known; and is archived through this
     /// record.
     Pruned(Option<Position>, Option<Sequence>),
@@ -226,18 +224,17 @@ impl Snapshots {
             stores: Stores::default(),
             pruning: Pruning::default(),
             offbox: OffBox::default(),
-            archive_log: None,
-            is_over: Arc::default(),
+            archiving: None,
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
         }
     }
 
-    /// Archives the log in this way before a snapshot is published, if the store has a restore
-    /// window.
-    pub fn archive_log_by(&mut self, archive_log: ArchiveLog) {
-        self.archive_log = Some(archive_log);
+    /// Archives the log in this way before it is trimmed, if the store has a restore window.
+    /// `queue` is for nothing else: it is at it for long.
+    pub fn archive_log_by(&mut self, archive_log: ArchiveLog, queue: Box<dyn DiskQueue>) {
+        self.archiving = Some(Archiving::new(archive_log, queue));
     }
 
     /// How they went.
@@ -314,8 +311,7 @@ impl Snapshots {
         if grown < self.pace.log_growth_bytes_min || self.is_busy() {
             return;
         }
-        if self.offbox.lives(turn.monotonic) && shard.grown.bytes < self.pace.log_growth_bytes_alone
-        {
+        if self.offbox.lives() && shard.grown.bytes < self.pace.log_growth_bytes_alone {
             return;
         }
         let is_hasty = shard.grown.bytes >= self.pace.log_growth_bytes_hasty;
@@ -451,16 +447,7 @@ impl Snapshots {
         running.is_publishing = true;
         let facts = Facts::unproven(running.point, running.keys, running.rdb);
         let store = self.store.clone();
-        let has_window = store.limits().window_seconds > 0;
-        let archive_log = self.archive_log.clone().filter(|_| has_window);
-        let is_over = Arc::clone(&self.is_over);
         submit(&mut *self.queue, move || {
-            // Before it is seen and the log trimmed. A snapshot counts all the same.
-            let archived =
-                archive_log.map(|it| it(&store, facts.point.position.sequence, &is_over));
-            if let Some(Err(why)) = archived.filter(|_| !is_over.load(Ordering::Relaxed)) {
-                tracing::error!("the log cannot be archived, and is not trimmed: {why}");
-            }
             let snapshot = writing.publish(&facts)?;
             let (name, point) = (snapshot.name.clone(), snapshot.point);
             let bytes = snapshot.manifest.bytes();
@@ -474,6 +461,9 @@ impl Snapshots {
     fn collect_outcomes(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         let mut done = std::mem::take(&mut self.done);
         self.queue.poll(&mut done);
+        if let Some(archiving) = &mut self.archiving {
+            archiving.poll(&mut done);
+        }
         for (_, outcome) in done.drain(..) {
             match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
                 Ok(Outcome::Written(writing, chunks)) => {
@@ -482,6 +472,7 @@ impl Snapshots {
                     }
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, *published, news),
+                Ok(Outcome::Archived(archived)) => self.archived(turn, archived),
                 Ok(Outcome::Pruned(through, archived)) => {
                     self.pruned(shard, turn, through, archived);
                 }
@@ -540,13 +531,6 @@ impl Snapshots {
             // It cannot be refused: none is under way.
             let _ = self.request(false, turn.monotonic);
         }
-    }
-}
-
-impl Drop for Snapshots {
-    /// The queue is waited for, and what archives the log may be at it for long.
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@
 use crate::take::{Claimed, Worker};
 use archive::{BranchPoint, Candidate, Parent, Snapshot, SnapshotPoint, covered};
 use base::{Incarnation, Position, Sequence, UnixMillis};
-use shard::archived::{archive, verify};
+use shard::archived::{Need, archive, verify};
 use shard::loading::{Failure, KnownLog, OpenLog, must_not_be_of_a_parent};
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::ChainValue;
@@ -54,9 +54,7 @@ impl Worker {
         });
         let mut fitting = whole.filter(|it| of_log(&it.point) && is_before(&it.point));
         let Some(snapshot) = fitting.next() else {
-            if let Goal::Clock(_) = goal {
-                must_not_be_of_a_parent(&self.store)?;
-            }
+            must_not_be_of_a_parent(&self.store, &goal)?;
             return Err("no whole snapshot is as old as that moment".into());
         };
         if let Goal::Through(last) = goal {
@@ -152,7 +150,7 @@ impl Worker {
         if through > behind {
             let known = KnownLog { must_exist: true, ..KnownLog::default() };
             let log = (self.open_log)(&known)?;
-            archive(&store, log, behind, through, &mut |_, is_idle| {
+            archive(&store, log, Need::Behind(behind), through, &mut |_, is_idle| {
                 if is_idle {
                     (self.wait)();
                 }

@@ -14,10 +14,10 @@ use engine::effect::Effect;
 use engine::execute::Engine;
 use engine::keyspace::{Database, Keyspace};
 use engine::settings::Settings;
-use shard::archived::archive;
+use shard::archived::{Need, archive};
 use shard::loading::{Failure, KnownLog, Loading, OpenLog, Sources, Step};
 use shard::recovery::Standing;
-use shard::snapshots::Cuts;
+use shard::snapshots::{Cuts, tell_unarchived};
 use std::sync::Arc;
 
 /// Keys, and bytes of small values, that are written between two looks at the clock.
@@ -173,7 +173,7 @@ impl Worker {
             _ => self.prove(&unproven, log, claimed).map(Some),
         };
         if proven.is_ok() {
-            self.archive_log(standing.at, claimed);
+            self.archive_log(&standing, claimed);
         }
         let snapshot = match proven.and_then(|proven| self.may_publish(&unproven, claimed, proven))
         {
@@ -196,14 +196,15 @@ impl Worker {
 
     /// Archives the log through this record, before the snapshot behind it is seen and the log
     /// trimmed, if the shard has a restore window. One that fails leaves the log where it is.
-    fn archive_log(&mut self, through: Sequence, claimed: &mut Claimed) {
+    fn archive_log(&mut self, standing: &Standing, claimed: &mut Claimed) {
         if self.store.limits().window_seconds == 0 {
             return;
         }
         let store = self.store.clone();
         let known = KnownLog { must_exist: true, ..KnownLog::default() };
+        let (need, through) = (Need::Window(standing.clock), standing.at);
         let archived = (self.open_log)(&known).and_then(|log| {
-            archive(&store, log, Sequence::ZERO, through, &mut |at, is_idle| {
+            archive(&store, log, need, through, &mut |at, is_idle| {
                 if is_idle {
                     (self.wait)();
                 }
@@ -211,7 +212,7 @@ impl Worker {
             })
         });
         if let Err(why) = archived {
-            tracing::error!("the log cannot be archived, and is not trimmed: {why}");
+            tell_unarchived(&why);
         }
     }
 

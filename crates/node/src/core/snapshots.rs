@@ -33,10 +33,11 @@ impl Core {
         self.snapshots = Some(Snapshots::new(store, queue, clock, pace));
     }
 
-    /// Lets the server archive its log in this way, if its store has a restore window.
-    pub fn archive_log_by(&mut self, archive_log: ArchiveLog) {
+    /// Lets the server archive its log in this way, if its store has a restore window. `queue` is
+    /// for nothing else.
+    pub fn archive_log_by(&mut self, archive_log: ArchiveLog, queue: Box<dyn DiskQueue>) {
         if let Some(snapshots) = &mut self.snapshots {
-            snapshots.archive_log_by(archive_log);
+            snapshots.archive_log_by(archive_log, queue);
         }
     }
 

@@ -31,6 +31,18 @@ impl Beginning {
     };
 }
 
+/// Who needs log in the archive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// A restore window that ends at this time, so all that leads back to its moments: the log from
+    /// its beginning, to which one goes back without a snapshot, as long as no snapshot reaches the
+    /// window; then the log behind the oldest one.
+    Window(UnixMillis),
+    /// Who begins with the snapshot of this record, or a later one. Where something is archived
+    /// already, that goes on, so that no gap is left behind it.
+    Behind(Sequence),
+}
+
 /// A copying under way. What was read of the log goes in, record by record.
 pub struct Archiver {
     store: LogStore,
@@ -39,7 +51,7 @@ pub struct Archiver {
     through: Sequence,
     /// Behind the last record that was taken.
     behind: Beginning,
-    /// What was archived when it began, in order.
+    /// What is archived, in order, but for what turned out to be damaged.
     extents: Vec<Extent>,
     /// Where else it may begin, if the log does not reach back: in order.
     beginnings: VecDeque<Beginning>,
@@ -49,36 +61,31 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Begins with the log, to whose beginning one goes back without a snapshot, unless a snapshot
-    /// reaches the restore window or something is `needed`; if the log was trimmed, behind the
-    /// oldest snapshot, as to no earlier moment is there a way back. Or where the archive ends that
-    /// begins there. With `needed`, if nothing is archived, it is the oldest snapshot of that or a
-    /// later record. `None` if everything through `through` is archived.
+    /// Begins with what is needed first, or where the archive ends that begins there. `None` if
+    /// everything through `through` is archived.
     ///
     /// # Errors
     /// The archive's; it holds the log of another shard.
     pub fn begin(
         store: &SnapshotStore,
         incarnation: Incarnation,
-        needed: Sequence,
+        need: Need,
         through: Sequence,
         stretch_bytes: usize,
     ) -> io::Result<Option<Self>> {
         let log = store.log();
         let extents = log.list()?;
         let mut beginnings = beginnings(store, incarnation, through)?;
-        if extents.is_empty() {
-            beginnings.retain(|it| it.at >= needed);
-        }
-        // A snapshot's clock for the present: what is archived in vain meanwhile is little.
-        let (oldest, newest) = (beginnings.first(), beginnings.last());
-        let is_reached = oldest.zip(newest).is_some_and(|(oldest, newest)| {
-            oldest.at == Sequence::ZERO
-                || store.limits().is_window_reached(oldest.clock, newest.clock)
-        });
-        if needed == Sequence::ZERO && !is_reached {
-            let chain = Chain::start(incarnation);
-            beginnings.insert(0, Beginning { chain, ..Beginning::START });
+        let is_reached = |it: &Beginning, now| {
+            it.at == Sequence::ZERO || store.limits().is_window_reached(it.clock, now)
+        };
+        match need {
+            Need::Behind(at) if extents.is_empty() => beginnings.retain(|it| it.at >= at),
+            Need::Window(now) if !beginnings.first().is_some_and(|it| is_reached(it, now)) => {
+                let chain = Chain::start(incarnation);
+                beginnings.insert(0, Beginning { chain, ..Beginning::START });
+            }
+            Need::Behind(_) | Need::Window(_) => {}
         }
         let mut archiver = Self {
             store: log,
@@ -100,31 +107,38 @@ impl Archiver {
         let Some(beginning) = self.beginnings.pop_front() else {
             return Err(io::Error::other("no snapshot is there that the log reaches back to"));
         };
-        let mut behind = beginning;
-        let archived = covered(&self.extents, beginning.at);
-        if archived > beginning.at
-            && let Some(extent) = self.extents.iter().find(|it| it.last == archived)
-        {
-            match self.store.find(extent) {
+        let behind = self.behind_archived(beginning)?;
+        self.behind = behind;
+        self.before = behind;
+        self.records.clear();
+        Ok(behind.at < self.through)
+    }
+
+    /// Where the archive ends that begins there. A damaged stretch ends it: what that one holds is
+    /// archived once more, if the log still has it.
+    fn behind_archived(&mut self, beginning: Beginning) -> io::Result<Beginning> {
+        loop {
+            let archived = covered(&self.extents, beginning.at);
+            let last = self.extents.iter().position(|it| it.last == archived);
+            let Some(index) = last.filter(|_| archived > beginning.at) else {
+                return Ok(beginning);
+            };
+            match self.store.find(&self.extents[index]) {
                 Ok(Stretch { name, facts, .. }) if facts.first.incarnation != self.incarnation => {
                     let what = format!("{name} is of another log");
                     return Err(io::Error::new(ErrorKind::InvalidData, what));
                 }
                 Ok(Stretch { facts, .. }) => {
-                    let (at, chain, clock) = (archived, chain_of(facts.behind), facts.clock);
-                    behind = Beginning { at, chain, clock };
+                    let (chain, clock) = (chain_of(facts.behind), facts.clock);
+                    return Ok(Beginning { at: archived, chain, clock });
                 }
-                // What it holds is archived once more.
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     tracing::error!("archived log is damaged: {error}");
+                    self.extents.remove(index);
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.behind = behind;
-        self.before = behind;
-        self.records.clear();
-        Ok(behind.at < self.through)
     }
 
     /// The record that is to be taken next.
@@ -177,24 +191,29 @@ impl Archiver {
             clock: self.behind.clock,
         };
         self.store.write(facts, &self.records)?;
+        self.extents.push(Extent { first: facts.first.sequence, last: facts.last });
+        self.extents.sort();
         self.before = self.behind;
         self.records.clear();
         Ok(())
     }
 
     /// The log was trimmed and begins here: begins again behind the next snapshot that it reaches
-    /// back to; whether there is anything to be archived.
+    /// back to, or that the archive leads on from to where it does; whether there is anything to be
+    /// archived.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such snapshot; the archive's.
     pub fn trimmed(&mut self, first: Sequence) -> io::Result<bool> {
-        self.beginnings.retain(|it| it.at.next() >= first);
-        let from = self.behind.at.next();
+        self.beginnings.push_front(self.before);
+        let extents = &self.extents;
+        self.beginnings.retain(|it| covered(extents, it.at).next() >= first);
+        let left = self.before.at;
         let goes_on = self.begin_next()?;
         // Whoever opens a window opens it for what is there.
-        if from > Sequence::ZERO.next() {
+        if left > Sequence::ZERO && covered(&self.extents, left).next() < first {
             tracing::warn!(
-                from = from.0,
+                from = left.next().0,
                 before = first.0,
                 "these records were trimmed and are not in the archive: there is no way back to a \
                  moment among them"
@@ -237,20 +256,19 @@ fn beginnings(
     Ok(found)
 }
 
-/// Archives the log through a record, if it is not; of nothing before `needed` must there be
-/// anything. Blocks. `rest` is called now and then with the
-/// last record that was read, and told whether the log has to be waited for.
+/// Archives what is needed of the log through a record, if it is not. Blocks. `rest` is called now
+/// and then with the last record that was read, and told whether the log has to be waited for.
 ///
 /// # Errors
 /// The log or the archive cannot be read or written.
 pub fn archive(
     store: &SnapshotStore,
     mut log: OpenLog,
-    needed: Sequence,
+    need: Need,
     through: Sequence,
     rest: &mut dyn FnMut(Sequence, bool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let begun = Archiver::begin(store, log.incarnation, needed, through, STRETCH_BYTES)?;
+    let begun = Archiver::begin(store, log.incarnation, need, through, STRETCH_BYTES)?;
     let Some(mut archiver) = begun else { return Ok(()) };
     log.handle.read_from(archiver.next());
     let mut events = Vec::new();

@@ -41,9 +41,7 @@ impl Loading {
             }
             Some(Candidate::Whole(snapshot)) => self.look_for_data(snapshot),
             None => {
-                if let Goal::Clock(_) = self.goal {
-                    must_not_be_of_a_parent(&self.store)?;
-                }
+                must_not_be_of_a_parent(&self.store, &self.goal)?;
                 let start = Chain::start(self.log.incarnation);
                 Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
             }
@@ -152,14 +150,16 @@ impl Loading {
     }
 }
 
-/// To be asked of a moment before the oldest snapshot. Of a branch it is none of its own: its log
-/// has nothing of it, and cannot say so.
+/// To be asked where no snapshot leads to the goal. A time before a branch began is none of its
+/// own: its log has nothing of it, and cannot say so.
 ///
 /// # Errors
 /// It is one of the parent's, which is named; or the archive's.
-pub fn must_not_be_of_a_parent(store: &SnapshotStore) -> Result<(), Failure> {
+pub fn must_not_be_of_a_parent(store: &SnapshotStore, goal: &Goal) -> Result<(), Failure> {
+    let Goal::Clock(_) = goal else { return Ok(()) };
     for candidate in store.list()? {
         if let Candidate::Whole(snapshot) = candidate
+            && is_behind(goal, &snapshot)
             && let Some(parent) = snapshot.manifest.parent
         {
             let through = parent.point()?.position;

@@ -7,7 +7,8 @@
 //!   a newer snapshot than was known ─▶ older ones are pruned, the log is trimmed
 //! ```
 //! Whether a worker lives shows in what it says alone: its claim may be a lock on another machine,
-//! or an object.
+//! or an object. It is silent as long as looks hear nothing new of it; while a look is slow, nobody
+//! listens, and nobody is silent.
 
 use super::stores::{Looked, Sighting};
 use super::{Snapshots, TurnFacts};
@@ -37,6 +38,8 @@ pub(super) struct OffBox {
     /// What the claim's holder said last, and when it first said so.
     said: Option<Vec<u8>>,
     heard_at: Option<MonotonicNanos>,
+    /// When the last look began that has come back.
+    looked_at: MonotonicNanos,
     /// Whether it lived when it was last looked.
     lived: bool,
     /// The newest snapshot that was taken into account, whoever took it.
@@ -45,7 +48,7 @@ pub(super) struct OffBox {
 }
 
 impl OffBox {
-    /// Takes what the holder of the claim says, or that there is none.
+    /// Takes what the holder of the claim said to a look that began then, or that there is none.
     fn hear(&mut self, said: Option<Vec<u8>>, now: MonotonicNanos) {
         if said.is_none() {
             self.heard_at = None;
@@ -56,9 +59,9 @@ impl OffBox {
     }
 
     /// Whether somebody takes snapshots off the box.
-    pub fn lives(&self, now: MonotonicNanos) -> bool {
+    pub fn lives(&self) -> bool {
         let silence = CLAIM_SILENCE.as_nanos() as u64;
-        self.heard_at.is_some_and(|heard_at| now.since(heard_at) < silence)
+        self.heard_at.is_some_and(|heard_at| self.looked_at.since(heard_at) < silence)
     }
 
     /// Marks how far the log has grown, if it has since the last mark.
@@ -117,8 +120,8 @@ impl Snapshots {
     }
 
     /// What a worker that lives says of itself: JSON.
-    pub fn worker(&self, now: MonotonicNanos) -> Option<String> {
-        let said = self.offbox.said.as_ref().filter(|_| self.offbox.lives(now))?;
+    pub fn worker(&self) -> Option<String> {
+        let said = self.offbox.said.as_ref().filter(|_| self.offbox.lives())?;
         // Anybody who can write to the archive may have written it.
         let is_plain = said.iter().all(|byte| matches!(byte, b' '..=b'~'));
         is_plain.then(|| String::from_utf8_lossy(said).into_owned())
@@ -126,7 +129,7 @@ impl Snapshots {
 
     /// Takes what a look has found.
     pub(super) fn looked(&mut self, shard: &mut Shard, turn: &TurnFacts, looked: Looked) {
-        let Looked { own, proven, foreign, said } = looked;
+        let Looked { began, own, proven, foreign, said } = looked;
         let newest = own.first().copied();
         self.stores.looked(own, proven, turn.leads);
         if let Some(names) = self.stores.note_foreign(foreign) {
@@ -138,11 +141,12 @@ impl Snapshots {
                  the transaction-log of another"
             );
         }
-        // What cannot be read says nothing of who wrote it.
+        // What cannot be read is silence.
+        self.offbox.looked_at = began;
         if let Some(said) = said {
             self.offbox.hear(said, turn.monotonic);
         }
-        let lives = self.offbox.lives(turn.monotonic);
+        let lives = self.offbox.lives();
         let lived = std::mem::replace(&mut self.offbox.lived, lives);
         if lived && !lives && turn.leads {
             tracing::warn!("no worker takes the snapshots any more: they are taken here again");
@@ -185,14 +189,19 @@ mod tests {
     #[test]
     fn a_worker_lives_while_it_says_something_new() {
         let mut offbox = OffBox::default();
-        assert!(!offbox.lives(second(0)));
-        offbox.hear(Some(b"1".to_vec()), second(10));
-        offbox.hear(Some(b"1".to_vec()), second(35));
-        assert!(offbox.lives(second(39)) && !offbox.lives(second(40)));
-        offbox.hear(Some(b"2".to_vec()), second(41));
-        assert!(offbox.lives(second(42)), "it was only slow");
-        offbox.hear(None, second(43));
-        assert!(!offbox.lives(second(43)), "it gave the claim up");
+        assert!(!offbox.lives());
+        let mut look = |said: Option<&[u8]>, began, ended| {
+            offbox.looked_at = second(began);
+            offbox.hear(said.map(<[u8]>::to_vec), second(ended));
+            offbox.lives()
+        };
+        assert!(look(Some(b"1"), 9, 10));
+        assert!(look(Some(b"1"), 39, 39) && !look(Some(b"1"), 40, 40));
+        assert!(look(Some(b"2"), 41, 42), "it was only slow");
+        assert!(look(Some(b"2"), 60, 200), "nobody listened for long");
+        assert!(!look(Some(b"2"), 200, 201));
+        assert!(look(Some(b"3"), 202, 300) && look(Some(b"3"), 301, 400));
+        assert!(!look(None, 401, 401), "it gave the claim up");
     }
 
     #[test]

@@ -1,25 +1,37 @@
 //! Removes the snapshots that nobody needs, and says how much of the log those that stay need.
 //!
 //! It is done behind each publication, and once more when pins change ([`Shard::pin`],
-//! [`Shard::pin_snapshot`]): what was planned with other pins does not trim the log.
+//! [`Shard::pin_snapshot`]): what was planned with other pins does not trim the log. With a restore
+//! window the log is archived before ([`super::archiving`]); one that cannot be is not trimmed.
 
-use super::{Outcome, Snapshots, TurnFacts, submit};
+use super::{Outcome, Snapshots, TurnFacts, submit, tell_unarchived};
 use crate::shard::Shard;
-use archive::{Candidate, Pruned, Unfinished};
+use archive::{Pruned, Unfinished};
 use base::{Position, Sequence};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What a primary knows of it.
 #[derive(Default)]
 pub(super) struct Pruning {
-    /// A snapshot was published since it was last done.
+    /// A snapshot was published since it was last begun.
     pub is_due: bool,
-    is_under_way: bool,
-    /// What the pins had changed when it was last begun; `None` if it never was.
+    step: Step,
+    /// What the pins had changed when snapshots were last removed; `None` if they never were.
     changes: Option<u64>,
     /// Where the newest snapshot of this process stands.
     pub newest: Option<Position>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    #[default]
+    None,
+    /// The log is being archived, if there is a restore window.
+    Archiving,
+    /// That is over; whether all of it is archived that the window needs.
+    Archived(bool),
+    /// Snapshots and archived log are being removed.
+    Removing,
 }
 
 impl Pruning {
@@ -30,42 +42,56 @@ impl Pruning {
 
     /// Whether what it said last still holds.
     pub fn is_settled(&self, shard: &Shard) -> bool {
-        !self.is_under_way && !self.is_due(shard)
+        self.step == Step::None && !self.is_due(shard)
     }
 }
 
 impl Snapshots {
     pub(super) fn prune_when_due(&mut self, shard: &Shard, turn: &TurnFacts) {
-        let pruning = &mut self.pruning;
-        if pruning.is_under_way || !pruning.is_due(shard) {
-            return;
+        match self.pruning.step {
+            Step::None if self.pruning.is_due(shard) => {
+                self.pruning.is_due = false;
+                match self.archiving.as_mut().filter(|_| self.store.limits().window_seconds > 0) {
+                    Some(archiving) => {
+                        self.pruning.step = Step::Archiving;
+                        let log = shard.appended().incarnation;
+                        archiving.begin(self.store.clone(), log, turn.now);
+                    }
+                    None => self.prune(shard, turn, true),
+                }
+            }
+            Step::Archived(is_archived) => self.prune(shard, turn, is_archived),
+            Step::None | Step::Archiving | Step::Removing => {}
         }
-        pruning.is_due = false;
-        pruning.is_under_way = true;
+    }
+
+    /// The log is archived, or cannot be.
+    pub(super) fn archived(&mut self, turn: &TurnFacts, archived: Result<(), String>) {
+        if let Err(why) = &archived {
+            tell_unarchived(why);
+        }
+        // What is removed, and trimmed, is for whoever leads by now.
+        let step = if turn.leads { Step::Archived(archived.is_ok()) } else { Step::None };
+        self.pruning.step = step;
+        self.pruning.is_due |= !turn.leads;
+    }
+
+    /// Removes what nobody needs, by the pins of now. If the log is not archived, it is not
+    /// trimmed.
+    fn prune(&mut self, shard: &Shard, turn: &TurnFacts, is_archived: bool) {
+        let pruning = &mut self.pruning;
+        pruning.step = Step::Removing;
         pruning.changes = Some(shard.pins().changes());
         let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
         let named: Vec<String> = shard.pins().snapshots().map(|(_, it)| it.to_owned()).collect();
         let (store, now) = (self.store.clone(), turn.now);
         let log = shard.appended().incarnation;
-        let has_window = store.limits().window_seconds > 0;
-        let archive_log = self.archive_log.clone().filter(|_| has_window);
-        let is_over = Arc::clone(&self.is_over);
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
-            // Who published the newest snapshot may have archived nothing, or not all that there
-            // was. Nobody knows better than who looks whether the log still has its beginning.
-            let unarchived = archive_log.and_then(|archive_log| {
-                let candidates = match store.list_of(log) {
-                    Ok(of_log) => of_log.candidates,
-                    Err(error) => return Some(error.to_string()),
-                };
-                let newest = candidates.iter().find_map(Candidate::whole)?;
-                archive_log(&store, newest.point.position.sequence, &is_over).err()
-            });
             let pruned = store.prune(log, &pins, &named, now);
-            let Pruned { mut trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
+            let Pruned { trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
                 trim: None,
                 archived: None,
                 failure: Some(error),
@@ -73,13 +99,7 @@ impl Snapshots {
             if let Some(error) = failure.or(unremoved) {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
-            if let Some(why) = unarchived {
-                trim = None;
-                if !is_over.load(Ordering::Relaxed) {
-                    tracing::error!("the log is not trimmed, as it cannot be archived: {why}");
-                }
-            }
-            Ok(Outcome::Pruned(trim, archived))
+            Ok(Outcome::Pruned(trim.filter(|_| is_archived), archived))
         });
     }
 
@@ -92,7 +112,7 @@ impl Snapshots {
         archived: Option<Sequence>,
     ) {
         self.status.archived = archived.or(self.status.archived);
-        self.pruning.is_under_way = false;
+        self.pruning.step = Step::None;
         if let Some((name, at)) = shard.pins().oldest() {
             tracing::info!(name, record = at.0, "old snapshots and the log behind them are pinned");
         }

@@ -76,6 +76,7 @@ pub struct Proven {
 
 /// What a look at a store has found.
 pub(super) struct Looked {
+    pub began: MonotonicNanos,
     /// The whole ones of the shard's log, newest first, as many as stay.
     pub own: Vec<Sighting>,
     /// The newest proven one of the shard's log.
@@ -318,7 +319,7 @@ impl fmt::Display for Sighting {
 }
 
 /// Looks which snapshots of this log are in a store, and what lies beside them.
-fn look(store: &SnapshotStore, log: Incarnation) -> Looked {
+fn look(store: &SnapshotStore, log: Incarnation, began: MonotonicNanos) -> Looked {
     let said = store.claimed().inspect_err(|error| {
         tracing::warn!("the claim in the snapshot store cannot be read: {error}");
     });
@@ -337,7 +338,7 @@ fn look(store: &SnapshotStore, log: Incarnation) -> Looked {
     let newest = proofs.next();
     let proven =
         newest.map(|(it, proof)| Proven { snapshot: sighting(it), at: UnixMillis(proof.at_ms) });
-    Looked { own, proven, foreign, said: said.ok() }
+    Looked { began, own, proven, foreign, said: said.ok() }
 }
 
 impl Snapshots {
@@ -348,7 +349,7 @@ impl Snapshots {
         self.stores.is_looking = true;
         self.stores.looked_at = Some(now);
         let store = self.store.clone();
-        submit(&mut *self.queue, move || Ok(Outcome::Looked(look(&store, log))));
+        submit(&mut *self.queue, move || Ok(Outcome::Looked(look(&store, log, now))));
     }
 
     /// The newest snapshot in the own store.

@@ -379,7 +379,13 @@ impl Process {
         let (service, timeline) = (&world.service, &world.timeline);
         let archiver =
             storage::archiver(service, timeline, world.store_limits, world.limits.remote);
-        self.server.core.archive_log_by(archiver);
+        let queue = SimDiskQueue::new(
+            timeline,
+            Random::stream(world.draw(), &machine.name),
+            world.storage.archiving_nanos,
+            self.driver.waker(),
+        );
+        self.server.core.archive_log_by(archiver, Box::new(queue));
     }
 
     /// What is broken on purpose is broken again in each life.

@@ -14,9 +14,9 @@ use crate::limits::Limits;
 use crate::random::Random;
 use crate::timeline::Timeline;
 use archive::SnapshotStore;
-use base::{MonotonicNanos, Sequence};
+use base::MonotonicNanos;
 use encryption::{Keyring, Keys};
-use shard::archived::archive;
+use shard::archived::{Need, archive};
 use shard::loading::OpenLog;
 use shard::snapshots::ArchiveLog;
 use std::cell::{Cell, RefCell};
@@ -69,6 +69,8 @@ pub struct Storage {
     next_at: Cell<Option<MonotonicNanos>>,
     /// How long a job on the disk takes at least, in nanoseconds.
     pub job_nanos: u64,
+    /// The same of a job in which the log is archived.
+    pub archiving_nanos: u64,
 }
 
 /// How long a job on the disk takes at least where nothing is wrong, in nanoseconds.
@@ -85,6 +87,7 @@ impl Storage {
             keys: None,
             next_at: Cell::new(None),
             job_nanos: DISK_NANOS,
+            archiving_nanos: DISK_NANOS,
         }
     }
 
@@ -108,9 +111,10 @@ impl Storage {
         let keys = random.chance(40).then(|| (Cell::new(0), rotates_at));
         let job_nanos =
             *random.choose(&[DISK_NANOS, DISK_NANOS, 20 * DISK_NANOS, 200 * DISK_NANOS]);
-        let next_at = random.chance(66).then_some(now);
+        let archiving_nanos = *random.choose(&[job_nanos, job_nanos, nanos / 20, nanos / 5]);
+        let next_at = Cell::new(random.chance(66).then_some(now));
         drop(random);
-        Self { limits, keys, job_nanos, next_at: Cell::new(next_at), ..plain }
+        Self { limits, keys, job_nanos, archiving_nanos, next_at, ..plain }
     }
 
     /// What a process has of it that begins now; with a number, on a disk of its own.
@@ -231,14 +235,14 @@ pub fn archiver(
     remote: RemoteLimits,
 ) -> ArchiveLog {
     let (service, timeline) = (service.clone(), timeline.clone());
-    Arc::new(move |store, through, _| {
+    Arc::new(move |store, now, through, _| {
         let connected = service.connect(limits, 1, Box::new(|_| Fate::default()));
         let clock = Arc::new(SimClock::new(&timeline));
         let handle = RemoteLog::limited(Box::new(connected), clock, remote);
         let incarnation = handle.incarnation();
         let log = OpenLog { handle: Box::new(handle), incarnation, is_free: false };
         let mut asked = 0;
-        let archived = archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
+        let archived = archive(store, log, Need::Window(now), through, &mut |_, is_idle| {
             asked = if is_idle { asked + 1 } else { 0 };
             if asked > ASKED_MAX { Err("the log does not answer".into()) } else { Ok(()) }
         });

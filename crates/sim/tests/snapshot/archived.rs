@@ -3,11 +3,11 @@
 
 use super::crash::requests;
 use super::worker::{archiver, open_log, worker};
-use super::world::{LOG, Ledger, Life, STORE, store};
+use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, store};
 use archive::{Candidate, Content, Extent, Facts, SnapshotPoint, SnapshotStore};
 use base::{Disk, Incarnation, Position, Sequence};
 use engine::digest::Digest;
-use shard::archived::{ArchivedLog, archive};
+use shard::archived::{ArchivedLog, Need, archive};
 use shard::loading::{KnownLog, OpenLog};
 use shard::snapshots::ArchiveLog;
 use sim::disk::SimDisk;
@@ -44,7 +44,7 @@ fn lived_with(seed: u64, archiver: impl Fn(&SimDisk) -> ArchiveLog) -> (SimDisk,
     let mut ledger = Ledger::default();
     let life = Life::start_limited(&disk, seed, &mut ledger, with_window);
     let mut life = life.expect("the disk is whole");
-    life.server.core.archive_log_by(archiver(&disk));
+    life.archive_log_by(archiver(&disk), DISK_NANOS);
     let mut random = Random::stream(seed, "archived");
     for _ in 0..60 {
         life.client.send(&requests(&mut random));
@@ -77,15 +77,15 @@ pub fn load(disk: &SimDisk, goal: Goal) -> Result<ShardData, String> {
 }
 
 #[test]
-fn every_moment_since_the_oldest_snapshot_is_had_from_log_and_archive() {
+fn every_moment_is_had_from_log_and_archive() {
     let (mut moments, mut trimmed) = (0, 0);
     for seed in 1..=20 {
         let (disk, ledger) = lived(seed);
         let begins = first(&disk);
         let store = store(&disk).expect("the disk is whole");
-        // The archive begins with the log, as it was there before the first snapshot.
-        let archived = store.log().list().expect("it lists")[0].first;
-        let oldest = if archived == Sequence(1) { archived } else { oldest(&store) };
+        // The archive begins with the log, as the window was there before the first snapshot.
+        let oldest = Sequence(1);
+        assert_eq!(store.log().list().expect("it lists")[0].first, oldest);
         for (at, state) in ledger.states().filter(|(at, _)| *at >= oldest) {
             let moment = load(&disk, Goal::Through(at)).expect("it can be had");
             assert_eq!(moment.position.sequence, at);
@@ -93,8 +93,6 @@ fn every_moment_since_the_oldest_snapshot_is_had_from_log_and_archive() {
             moments += 1;
             trimmed += u32::from(at < begins);
         }
-        let before = load(&disk, Goal::Through(Sequence(oldest.0 - 1))).map(|_| ());
-        assert!(before.is_err(), "there is no snapshot before");
     }
     assert!(moments > 1000 && trimmed > 300, "{moments}, of which {trimmed} were trimmed");
 }
@@ -107,13 +105,13 @@ fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
             let (disk, ledger) = lived_with(failures, |disk| {
                 let (archive, calls) = (archiver(disk), AtomicU64::new(0));
                 let branching = disk.clone();
-                Arc::new(move |store, through, is_over| {
+                Arc::new(move |store, now, through, is_over| {
                     let call = calls.fetch_add(1, Ordering::Relaxed);
                     if (from..from + failures).contains(&call) {
                         archive_for_a_branch(&branching, store, through);
                         return Err("it cannot be archived".to_owned());
                     }
-                    archive(store, through, is_over)
+                    archive(store, now, through, is_over)
                 })
             });
             let store = store(&disk).expect("the disk is whole");
@@ -128,6 +126,55 @@ fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
     }
 }
 
+#[test]
+fn what_the_archive_lacks_behind_a_trimmed_snapshot_is_archived_from_where_it_ends() {
+    let mut gaps = 0;
+    for seed in 1..=20 {
+        let (disk, _) = lived(seed);
+        let store = with_window(store(&disk).expect("the disk is whole"));
+        let (begins, extents) = (first(&disk), store.log().list().expect("it lists"));
+        let remove = |name: &str| store.archive().remove(name).expect("the disk is whole");
+        // Nothing leads on from the log's beginning. Some is archived of what the log still has,
+        // and the snapshots that stand there are gone: one leads there, from before the trimming.
+        remove(&name(&extents[0]));
+        let Some(last) = extents.iter().find(|it| it.last.next() > begins) else { continue };
+        let is_led_to = extents[0].last < begins && last.last > extents[0].last;
+        if !is_led_to {
+            continue;
+        }
+        for behind in extents.iter().filter(|it| it.last > last.last) {
+            remove(&name(behind));
+            gaps += 1;
+        }
+        for candidate in store.list().expect("it lists") {
+            let snapshot = candidate.whole().expect("it is whole");
+            if (begins..=last.last.next()).contains(&snapshot.point.position.sequence.next()) {
+                remove(&snapshot.name);
+            }
+        }
+        let timeline = Timeline::new();
+        let log = open_log(&disk, &timeline, &KnownLog::default()).expect("the log is there");
+        let through = newest_of(&disk);
+        let need = Need::Window(base::UnixMillis(0));
+        let done = archive(&store, log, need, through, &mut |_, is_idle| {
+            if is_idle {
+                timeline.pass(DISK_NANOS);
+            }
+            Ok(())
+        });
+        done.expect("the log is whole");
+        let extents = store.log().list().expect("it lists");
+        assert_eq!(archive::covered(&extents, oldest(&store)), through, "seed {seed}");
+    }
+    assert!(gaps > 10, "{gaps}");
+}
+
+/// The newest record of the log.
+fn newest_of(disk: &SimDisk) -> Sequence {
+    let found = txlog::file::inspect(Arc::new(disk.clone()), Path::new(LOG));
+    found.expect("it is whole").tail.sequence
+}
+
 /// What is archived for a branch says nothing of the log before it, which is still there.
 fn archive_for_a_branch(disk: &SimDisk, store: &SnapshotStore, through: Sequence) {
     let whole = store.list().expect("it lists").into_iter();
@@ -135,7 +182,7 @@ fn archive_for_a_branch(disk: &SimDisk, store: &SnapshotStore, through: Sequence
     let Some(newest) = newest.filter(|it| *it < through) else { return };
     let timeline = Timeline::new();
     let log = open_log(disk, &timeline, &KnownLog::default()).expect("the log is there");
-    let archived = archive(store, log, newest, through, &mut |_, is_idle| {
+    let archived = archive(store, log, Need::Behind(newest), through, &mut |_, is_idle| {
         if is_idle {
             timeline.pass(super::world::DISK_NANOS);
         }

@@ -373,7 +373,7 @@ fn what_one_branch_archived_hides_no_gap_from_the_next_nor_from_a_window() {
         // A window that is opened now reaches back to the older one.
         let store = archived::with_window(parent.clone());
         let mut life = Life::start_over(store.clone(), &from, seed).expect("as ever");
-        life.server.core.archive_log_by(super::worker::archiver(&from));
+        life.archive_log_by(super::worker::archiver(&from), DISK_NANOS);
         live(&mut life, &mut Random::stream(seed, "later"), 8);
         drop(life);
         from.kill_process();
@@ -553,4 +553,23 @@ fn a_moment_before_a_branch_began_is_said_to_be_its_parent_s() {
     assert!(why.contains("before this branch began") && why.contains("are in parent"), "{why}");
     let why = worker.find_fork(goal, &mut course).map(|_| ()).expect_err("nor for a branch of it");
     assert!(why.to_string().contains("before this branch began"), "{why}");
+}
+
+#[test]
+fn a_moment_behind_a_branch_s_beginning_is_not_said_to_be_before_it() {
+    let (from, ledger) = archived::lived(6);
+    let disks = Disks::default();
+    let parent = disks.add("parent", &from);
+    let (at, _) = ledger.states().last().expect("it was written to");
+    let into = SimDisk::new(622);
+    let child = disks.add("child", &into);
+    branch((&from, parent), Goal::Through(at), (&into, child.clone())).expect("it is");
+    // Its parent's data cannot be had.
+    disks.0.lock().expect("no holder panics").remove("parent");
+    let mut worker = reader(&into, child);
+    let mut course = worker.unclaimed();
+    let goal = Goal::Clock(base::UnixMillis(i64::MAX));
+    let why = worker.load_moment(goal, &mut course).map(|_| ()).expect_err("it is not here");
+    let why = why.to_string();
+    assert!(why.contains("cannot be read") && !why.contains("before this branch began"), "{why}");
 }

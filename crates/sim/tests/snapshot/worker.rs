@@ -10,7 +10,7 @@ use base::driver::Waker;
 use base::{Clock, Epoch, Incarnation, Position, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::settings::Settings;
-use shard::archived::archive;
+use shard::archived::{Need, archive};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
 use shard::snapshots::{ArchiveLog, Pace};
 use sim::clock::SimClock;
@@ -47,11 +47,11 @@ pub fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result
 /// How a node archives its log: in a job, so within one instant of its own time.
 pub fn archiver(disk: &SimDisk) -> ArchiveLog {
     let disk = disk.clone();
-    Arc::new(move |store, through, _| {
+    Arc::new(move |store, now, through, _| {
         let timeline = Timeline::new();
         let log = open_log(&disk, &timeline, &KnownLog::default());
         let archived = log.and_then(|log| {
-            archive(store, log, Sequence::ZERO, through, &mut |_, is_idle| {
+            archive(store, log, Need::Window(now), through, &mut |_, is_idle| {
                 if is_idle {
                     timeline.pass(DISK_NANOS);
                 }
@@ -96,8 +96,17 @@ struct World {
 
 impl World {
     fn start(disk: &SimDisk, seed: u64) -> Rc<RefCell<Self>> {
+        Self::start_limited(disk, seed, |store| store)
+    }
+
+    fn start_limited(
+        disk: &SimDisk,
+        seed: u64,
+        limited: impl FnOnce(SnapshotStore) -> SnapshotStore,
+    ) -> Rc<RefCell<Self>> {
         let mut ledger = Ledger::default();
-        let life = Life::start(disk, seed, &mut ledger).expect("the disk is whole");
+        let life = Life::start_limited(disk, seed, &mut ledger, limited);
+        let life = life.expect("the disk is whole");
         let mut world = Self { life, ledger, random: Random::stream(seed, "requests") };
         for _ in 0..20 {
             world.ask();
@@ -397,6 +406,54 @@ fn a_primary_leaves_snapshots_to_a_worker_as_long_as_it_lives_and_trims_behind_i
     seconds(&world, 30, || {});
     assert!(taken_here(&world) > 0, "it is gone");
     assert!(!worker_seen(&world));
+}
+
+#[test]
+fn nobody_waits_for_the_log_to_be_archived_but_its_trimming() {
+    const ARCHIVING_SECONDS: u64 = 600;
+    let disk = SimDisk::new(12);
+    let world = World::start_limited(&disk, 12, |store| {
+        let limits = archive::Limits { window_seconds: 1, ..store.limits() };
+        store.with_limits(limits)
+    });
+    world.borrow_mut().life.archive_log_by(archiver(&disk), ARCHIVING_SECONDS * 1_000_000_000);
+    let taken_here = || world.borrow().life.server.core.saving().published;
+    let store = store(&disk).expect("the disk is whole");
+    let first = super::world::first_record(&disk);
+    // It has no window, and archives nothing.
+    let mut worker = beside(&world, &disk);
+    let mut claimed = worker.claim().expect("it may").expect("nobody else has it");
+    for _ in 0..3 {
+        seconds(&world, 6, || worker.rest(&mut claimed).expect("it goes on"));
+        let outcome = worker.take(&mut claimed).expect("it can be taken");
+        assert!(matches!(outcome, Outcome::Taken(_)), "{outcome:?}");
+    }
+    world.borrow_mut().life.server.core.shard.grown.bytes = 2 << 30;
+    seconds(&world, 90, || worker.rest(&mut claimed).expect("it goes on"));
+    assert!(worker_seen(&world) && taken_here() == 0, "the worker lives");
+    // One of its own, while everything is written anew.
+    world.borrow_mut().life.client.send(b"BGSAVE\r\n");
+    for _ in 0..200 {
+        world.borrow_mut().ask();
+        world.borrow_mut().pass(20);
+    }
+    seconds(&world, 10, || worker.rest(&mut claimed).expect("it goes on"));
+    assert_eq!(taken_here(), 1);
+    let there = || -> Vec<(String, Sequence)> {
+        let whole = store.list().expect("it lists").into_iter();
+        let whole = whole.map(|it| it.whole().expect("it is whole").clone());
+        whole.map(|it| (it.name.clone(), it.point.position.sequence)).collect()
+    };
+    assert_eq!(there().len(), 4, "nothing is pruned");
+    assert_eq!(super::world::first_record(&disk), first, "nothing is trimmed");
+    // Who pins one meanwhile keeps it.
+    let (name, oldest) = there().pop().expect("there are some");
+    world.borrow_mut().life.server.core.shard.pin_snapshot("somebody", &name);
+    seconds(&world, 3 * ARCHIVING_SECONDS, || worker.rest(&mut claimed).expect("it goes on"));
+    let stay: Vec<String> = there().into_iter().map(|(name, _)| name).collect();
+    assert!(stay.len() == 3 && stay.contains(&name), "the rest is pruned: {stay:?}");
+    assert!(super::world::first_record(&disk) > first, "it is trimmed");
+    assert_eq!(store.log().list().expect("it lists")[0].first, oldest.next(), "and archived");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use engine::settings::Settings;
 use node::Scratch;
 use node::{Limits, Options, Server};
 use shard::loading::{FileLogOpener, Loading};
-use shard::snapshots::{Pace, SnapshotFile};
+use shard::snapshots::{ArchiveLog, Pace, SnapshotFile};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -291,6 +291,13 @@ impl Life {
         ledger.states.split_off(&last.next());
         ledger.states.insert(last, state);
         ledger.states.insert(last.next(), state);
+    }
+
+    /// Archives the log in this way, in jobs that take so long at least.
+    pub fn archive_log_by(&mut self, archive_log: ArchiveLog, job_nanos: u64) {
+        let (random, waker) = (Random::stream(7, "archive"), self.driver.waker());
+        let queue = SimDiskQueue::new(&self.timeline, random, job_nanos, waker);
+        self.server.core.archive_log_by(archive_log, Box::new(queue));
     }
 
     /// Lets a replica attach.

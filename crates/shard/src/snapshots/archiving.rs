@@ -1,0 +1,67 @@
+//! Archives the log before it is trimmed.
+//!
+//! In a queue of its own: a long log takes long, and meanwhile the store is looked at and
+//! snapshots are written. Whoever would wait behind it would take a worker for dead that lives, or
+//! let the bytes of a snapshot gather until writing commands had to wait.
+
+use super::{Outcome, submit};
+use archive::{Candidate, SnapshotStore};
+use base::disk::{DiskOutcome, DiskTicket};
+use base::{DiskQueue, Incarnation, Sequence, UnixMillis};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Archives what a restore window that ends at a time needs of the log through a record, in a job
+/// on a thread of its own: opens the log to read it, and copies it ([`crate::archived`]). Ends soon
+/// once it is told so. Why it cannot, in words.
+pub type ArchiveLog = Arc<
+    dyn Fn(&SnapshotStore, UnixMillis, Sequence, &AtomicBool) -> Result<(), String> + Send + Sync,
+>;
+
+/// Says why the log could not be archived: whoever sees the snapshots then leaves it as it is.
+pub fn tell_unarchived(why: &dyn fmt::Display) {
+    tracing::error!("the log cannot be archived, and is not trimmed: {why}");
+}
+
+/// How the log is archived, and where.
+pub(super) struct Archiving {
+    archive_log: ArchiveLog,
+    queue: Box<dyn DiskQueue>,
+    /// Whoever archives is to stop: this life of the process is over.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Archiving {
+    /// `queue` is for nothing else.
+    pub fn new(archive_log: ArchiveLog, queue: Box<dyn DiskQueue>) -> Self {
+        Self { archive_log, queue, is_over: Arc::default() }
+    }
+
+    /// Archives the log through the newest snapshot of it. Whoever published that one may have
+    /// archived nothing, or not all that there was: nobody knows better than who looks whether the
+    /// log still has its beginning.
+    pub fn begin(&mut self, store: SnapshotStore, log: Incarnation, now: UnixMillis) {
+        let (archive_log, is_over) = (Arc::clone(&self.archive_log), Arc::clone(&self.is_over));
+        submit(&mut *self.queue, move || {
+            let archive = || {
+                let of_log = store.list_of(log).map_err(|error| error.to_string())?;
+                let newest = of_log.candidates.iter().find_map(Candidate::whole);
+                let through = newest.map(|it| it.point.position.sequence);
+                through.map_or(Ok(()), |through| archive_log(&store, now, through, &is_over))
+            };
+            Ok(Outcome::Archived(archive()))
+        });
+    }
+
+    pub fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        self.queue.poll(done);
+    }
+}
+
+impl Drop for Archiving {
+    /// The queue is waited for, and what archives the log may be at it for long.
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
