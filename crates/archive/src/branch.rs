@@ -13,7 +13,7 @@ pub struct Parent {
     pub store: String,
     /// The snapshot there.
     pub snapshot: String,
-    /// That one's record: what lies behind it, through `through`, is archived there.
+    /// The snapshot's record: the log behind it, through `through`, is archived there.
     sequence: u64,
     /// The other log's incarnation, hexadecimal; the last record that belongs to the branch, and
     /// where the chain stands behind that.
@@ -32,8 +32,8 @@ pub struct BranchPoint {
 }
 
 impl Parent {
-    /// A parent whose archive is at `store`, and of whose snapshots this one, of this record, is
-    /// the last before the point.
+    /// A parent whose archive is at `store`; the branch begins at `point`, and `snapshot`, of record
+    /// `sequence`, is the parent's last one before that.
     pub fn new(store: &str, snapshot: &str, sequence: Sequence, point: &BranchPoint) -> Self {
         Self {
             store: store.to_owned(),
@@ -97,7 +97,7 @@ impl Pin {
         self.behind == Sequence(u64::MAX)
     }
 
-    /// Whether the pin keeps the snapshot of this name.
+    /// Whether the pin keeps the snapshot `name`.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         name.starts_with(&names_of(self.behind))
     }

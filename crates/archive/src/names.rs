@@ -2,21 +2,21 @@
 
 use base::Sequence;
 
-/// What an archive keeps under a name: parts and a manifest. What it is for shows in the name.
-/// Whatever else lies in an archive is not its own.
+/// The kinds of an archive's entries. An entry is a manifest, and mostly parts, under a name that
+/// tells its kind. What has another name is not the archive's, and is left alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     Snapshots,
     /// Stretches of the log ([`crate::LogStore`]).
     Log,
-    /// What branches need of these: entries without parts ([`crate::Pin`]).
+    /// What branches need of an archive: entries without parts ([`crate::Pin`]).
     Pins,
 }
 
 impl Content {
     pub const ALL: [Self; 3] = [Self::Log, Self::Pins, Self::Snapshots];
 
-    /// What the names of these begin with.
+    /// What the names of this kind begin with.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Snapshots => "snapshot-",
@@ -25,8 +25,9 @@ impl Content {
         }
     }
 
-    /// What has this name. A log may lie beside the snapshots, and its directory may be called
-    /// `log-1`: what is not spelled exactly as a stretch or a pin is neither.
+    /// The kind of the entry with this name; `None` if it is no entry's. A log may lie beside the
+    /// snapshots, and its directory may be called `log-1`: what is not spelled exactly as a stretch
+    /// or a pin is neither.
     pub fn of(name: &str) -> Option<Self> {
         if records_of(name).is_some() {
             return Some(Self::Log);

@@ -26,6 +26,10 @@ use std::sync::Arc;
 /// they are loaded: after a restart they are loaded in another order.
 const LOADED_PART: usize = 2;
 
+/// Lines that the code of one library writes to the server's log while it is loaded, at most. It may
+/// be a hostile master's, and its steps allow millions.
+const LOGGED_MAX: u32 = 100;
+
 /// The error of a library whose code runs for too long when it is loaded.
 const TIMEOUT: Refusal = Refusal::of("ERR FUNCTION LOAD timeout");
 
@@ -70,6 +74,8 @@ pub struct CompiledLibraries {
     failed: BTreeMap<Vec<u8>, Failed>,
     /// Functions to free when the interpreter is between scripts.
     unwanted: Vec<ScriptRef>,
+    /// Lines that the code that runs now has written to the server's log.
+    logged: u32,
     /// The count of changes of the shard's libraries that is followed so far.
     followed: u64,
     /// Steps of one library that a command brings, and of one that the shard has.
@@ -94,6 +100,7 @@ impl CompiledLibraries {
             loading: None,
             failed: BTreeMap::new(),
             unwanted: Vec::new(),
+            logged: 0,
             followed: 0,
             load_steps_max: LOAD_STEPS_MAX,
             reload_steps_max: RELOAD_STEPS_MAX,
@@ -274,6 +281,7 @@ impl CompiledLibraries {
     /// Prepares the interpreter to run the code of a library.
     fn begin(&mut self, code: &[u8]) -> Result<(), NotLoaded> {
         let header = header_of(code)?;
+        self.logged = 0;
         Ok(self.interpreter.start_loading(header.body)?)
     }
 
@@ -281,7 +289,16 @@ impl CompiledLibraries {
     fn step(&mut self, answer: Answer) -> Option<Ending> {
         match self.interpreter.resume(answer) {
             Step::Done(ending) => return Some(ending),
-            Step::Log { level, text } => crate::scripts::log_line(level, &text),
+            Step::Log { level, text } => {
+                self.logged += 1;
+                match self.logged {
+                    ..=LOGGED_MAX => crate::scripts::log_line(level, &text),
+                    line if line == LOGGED_MAX + 1 => {
+                        tracing::warn!("a library that is loaded logs without end: no more of it");
+                    }
+                    _ => {}
+                }
+            }
             Step::Paused => {}
             // `redis` has neither while a library is loaded.
             Step::Call(_) | Step::CheckRights(_) => {
