@@ -83,7 +83,7 @@ const FIGURES: [Read; 28] = [
     }),
     gauge("kiln_snapshot_worker_up", "1 while a worker takes the snapshots off the box.", |s| {
         let snapshots = s.snapshots.as_ref();
-        u64::from(snapshots.is_some_and(|it| it.worker().is_some()))
+        u64::from(snapshots.is_some_and(|it| it.worker(s.turn.monotonic).is_some()))
     }),
     gauge("kiln_log_archived_record", "Last record of the log that is archived.", |s| {
         s.saving().archived.map_or(0, |it| it.0)

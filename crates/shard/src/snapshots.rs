@@ -534,6 +534,15 @@ impl Snapshots {
     }
 }
 
+impl Drop for Snapshots {
+    /// Queues are waited for, one behind the other, and what archives the log may be at it for long.
+    fn drop(&mut self) {
+        if let Some(archiving) = &self.archiving {
+            archiving.end();
+        }
+    }
+}
+
 /// Runs a job whose failure is an outcome like any other.
 fn submit(queue: &mut dyn DiskQueue, job: impl FnOnce() -> io::Result<Outcome> + Send + 'static) {
     queue.submit(Box::new(move || {

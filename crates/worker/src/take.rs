@@ -203,15 +203,20 @@ impl Worker {
         let store = self.store.clone();
         let known = KnownLog { must_exist: true, ..KnownLog::default() };
         let (need, through) = (Need::Window(standing.clock), standing.at);
+        let mut is_stopped = false;
         let archived = (self.open_log)(&known).and_then(|log| {
             archive(&store, log, need, through, &mut |at, is_idle| {
                 if is_idle {
                     (self.wait)();
                 }
-                self.note(claimed, Phase::Archiving, at.0, through.0)
+                let noted = self.note(claimed, Phase::Archiving, at.0, through.0);
+                is_stopped |= noted.is_err();
+                noted
             })
         });
-        if let Err(why) = archived {
+        if let Err(why) = archived
+            && !is_stopped
+        {
             tell_unarchived(&why);
         }
     }

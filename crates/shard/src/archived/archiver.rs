@@ -29,6 +29,11 @@ impl Beginning {
         chain: Chain { value: ChainValue(0), epoch: Epoch(0) },
         clock: UnixMillis(0),
     };
+
+    /// Whether it leads to every moment of a restore window that ends then.
+    fn reaches(&self, limits: &archive::Limits, now: UnixMillis) -> bool {
+        self.at == Sequence::ZERO || limits.is_window_reached(self.clock, now)
+    }
 }
 
 /// Who needs log in the archive.
@@ -51,8 +56,12 @@ pub struct Archiver {
     through: Sequence,
     /// Behind the last record that was taken.
     behind: Beginning,
+    /// When the restore window ends, if it is for one, and how long it is.
+    window_ends: Option<UnixMillis>,
+    limits: archive::Limits,
     /// What is archived, in order, but for what turned out to be damaged.
     extents: Vec<Extent>,
+    damaged: Vec<Extent>,
     /// Where else it may begin, if the log does not reach back: in order.
     beginnings: VecDeque<Beginning>,
     /// The stretch that is being gathered: where the chain stands before it, and its records.
@@ -76,18 +85,25 @@ impl Archiver {
         let log = store.log();
         let extents = log.list()?;
         let mut beginnings = beginnings(store, incarnation, through)?;
-        let is_reached = |it: &Beginning, now| {
-            it.at == Sequence::ZERO || store.limits().is_window_reached(it.clock, now)
-        };
+        let limits = store.limits();
+        let (mut is_needed_whole, mut window_ends) = (false, None);
         match need {
             Need::Behind(at) if extents.is_empty() => beginnings.retain(|it| it.at >= at),
-            Need::Window(now) if !beginnings.first().is_some_and(|it| is_reached(it, now)) => {
-                let chain = Chain::start(incarnation);
-                beginnings.insert(0, Beginning { chain, ..Beginning::START });
+            Need::Behind(_) => {}
+            Need::Window(now) => {
+                window_ends = Some(now);
+                let oldest = beginnings.first();
+                is_needed_whole = !oldest.is_some_and(|it| it.reaches(&limits, now));
             }
-            Need::Behind(_) | Need::Window(_) => {}
+        }
+        if is_needed_whole {
+            let chain = Chain::start(incarnation);
+            beginnings.insert(0, Beginning { chain, ..Beginning::START });
         }
         let mut archiver = Self {
+            window_ends,
+            limits,
+            damaged: Vec::new(),
             store: log,
             stretch_bytes,
             incarnation,
@@ -134,7 +150,7 @@ impl Archiver {
                 }
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     tracing::error!("archived log is damaged: {error}");
-                    self.extents.remove(index);
+                    self.damaged.push(self.extents.remove(index));
                 }
                 Err(error) => return Err(error),
             }
@@ -191,8 +207,8 @@ impl Archiver {
             clock: self.behind.clock,
         };
         self.store.write(facts, &self.records)?;
-        self.extents.push(Extent { first: facts.first.sequence, last: facts.last });
-        self.extents.sort();
+        let written = Extent { first: facts.first.sequence, last: facts.last };
+        self.damaged.retain(|it| *it != written);
         self.before = self.behind;
         self.records.clear();
         Ok(())
@@ -205,13 +221,21 @@ impl Archiver {
     /// # Errors
     /// There is no such snapshot; the archive's.
     pub fn trimmed(&mut self, first: Sequence) -> io::Result<bool> {
-        self.beginnings.push_front(self.before);
+        // What this process has written is there by now, and what whoever trimmed it has.
+        self.extents = self.store.list()?;
+        self.extents.retain(|it| !self.damaged.contains(it));
         let extents = &self.extents;
+        self.beginnings.push_front(self.before);
         self.beginnings.retain(|it| covered(extents, it.at).next() >= first);
         let left = self.before.at;
+        let next = self.beginnings.front().copied();
         let goes_on = self.begin_next()?;
+        let reaches = |it: Beginning| self.window_ends.map(|now| it.reaches(&self.limits, now));
         // Whoever opens a window opens it for what is there.
-        if left > Sequence::ZERO && covered(&self.extents, left).next() < first {
+        if left > Sequence::ZERO
+            && covered(&self.extents, left).next() < first
+            && next.and_then(reaches) != Some(true)
+        {
             tracing::warn!(
                 from = left.next().0,
                 before = first.0,

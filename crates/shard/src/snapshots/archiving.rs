@@ -5,7 +5,7 @@
 //! let the bytes of a snapshot gather until writing commands had to wait.
 
 use super::{Outcome, submit};
-use archive::{Candidate, SnapshotStore};
+use archive::{Candidate, SnapshotStore, Unfinished};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{DiskQueue, Incarnation, Sequence, UnixMillis};
 use std::fmt;
@@ -45,13 +45,21 @@ impl Archiving {
         let (archive_log, is_over) = (Arc::clone(&self.archive_log), Arc::clone(&self.is_over));
         submit(&mut *self.queue, move || {
             let archive = || {
-                let of_log = store.list_of(log).map_err(|error| error.to_string())?;
-                let newest = of_log.candidates.iter().find_map(Candidate::whole);
-                let through = newest.map(|it| it.point.position.sequence);
-                through.map_or(Ok(()), |through| archive_log(&store, now, through, &is_over))
+                // A stretch that a dead process left unfinished has the name of the next one.
+                let tidied = store.remove_unpublished(Unfinished::Signed);
+                tidied.map_err(|error| error.to_string())?;
+                match newest(&store, log)? {
+                    Some(through) => archive_log(&store, now, through, &is_over),
+                    None => Ok(()),
+                }
             };
             Ok(Outcome::Archived(archive()))
         });
+    }
+
+    /// Whoever archives is to stop, and is not waited for yet.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 
     pub fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
@@ -59,9 +67,20 @@ impl Archiving {
     }
 }
 
-impl Drop for Archiving {
-    /// The queue is waited for, and what archives the log may be at it for long.
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+/// The record of the newest snapshot of this log.
+///
+/// # Errors
+/// There is none, but one that cannot be read and may be whole; the archive's.
+fn newest(store: &SnapshotStore, log: Incarnation) -> Result<Option<Sequence>, String> {
+    let candidates = store.list_of(log).map_err(|error| error.to_string())?.candidates;
+    let newest = candidates.iter().find_map(Candidate::whole);
+    let unread = candidates.iter().find_map(|candidate| match candidate {
+        Candidate::Damaged { name, why, may_be_whole: true } => Some((name, why)),
+        Candidate::Damaged { .. } | Candidate::Whole(_) => None,
+    });
+    match (newest, unread) {
+        (Some(newest), _) => Ok(Some(newest.point.position.sequence)),
+        (None, Some((name, why))) => Err(format!("{name} cannot be read: {why}")),
+        (None, None) => Ok(None),
     }
 }

@@ -38,8 +38,8 @@ pub(super) struct OffBox {
     /// What the claim's holder said last, and when it first said so.
     said: Option<Vec<u8>>,
     heard_at: Option<MonotonicNanos>,
-    /// When the last look began that has come back.
-    looked_at: MonotonicNanos,
+    /// When the last look was asked for that has come back.
+    asked_at: MonotonicNanos,
     /// Whether it lived when it was last looked.
     lived: bool,
     /// The newest snapshot that was taken into account, whoever took it.
@@ -48,7 +48,7 @@ pub(super) struct OffBox {
 }
 
 impl OffBox {
-    /// Takes what the holder of the claim said to a look that began then, or that there is none.
+    /// Takes what the holder of the claim is heard to say now, or that there is none.
     fn hear(&mut self, said: Option<Vec<u8>>, now: MonotonicNanos) {
         if said.is_none() {
             self.heard_at = None;
@@ -61,7 +61,7 @@ impl OffBox {
     /// Whether somebody takes snapshots off the box.
     pub fn lives(&self) -> bool {
         let silence = CLAIM_SILENCE.as_nanos() as u64;
-        self.heard_at.is_some_and(|heard_at| self.looked_at.since(heard_at) < silence)
+        self.heard_at.is_some_and(|heard_at| self.asked_at.since(heard_at) < silence)
     }
 
     /// Marks how far the log has grown, if it has since the last mark.
@@ -119,9 +119,11 @@ impl Snapshots {
         self.offbox.mark(shard);
     }
 
-    /// What a worker that lives says of itself: JSON.
-    pub fn worker(&self) -> Option<String> {
-        let said = self.offbox.said.as_ref().filter(|_| self.offbox.lives())?;
+    /// What a worker that lives says of itself: JSON. `None` also if nobody has looked for long: a
+    /// replica without a primary does not.
+    pub fn worker(&self, now: MonotonicNanos) -> Option<String> {
+        let is_known = now.since(self.offbox.asked_at) < 2 * CLAIM_SILENCE.as_nanos() as u64;
+        let said = self.offbox.said.as_ref().filter(|_| is_known && self.offbox.lives())?;
         // Anybody who can write to the archive may have written it.
         let is_plain = said.iter().all(|byte| matches!(byte, b' '..=b'~'));
         is_plain.then(|| String::from_utf8_lossy(said).into_owned())
@@ -129,7 +131,7 @@ impl Snapshots {
 
     /// Takes what a look has found.
     pub(super) fn looked(&mut self, shard: &mut Shard, turn: &TurnFacts, looked: Looked) {
-        let Looked { began, own, proven, foreign, said } = looked;
+        let Looked { asked_at, own, proven, foreign, said } = looked;
         let newest = own.first().copied();
         self.stores.looked(own, proven, turn.leads);
         if let Some(names) = self.stores.note_foreign(foreign) {
@@ -142,7 +144,7 @@ impl Snapshots {
             );
         }
         // What cannot be read is silence.
-        self.offbox.looked_at = began;
+        self.offbox.asked_at = asked_at;
         if let Some(said) = said {
             self.offbox.hear(said, turn.monotonic);
         }
@@ -190,8 +192,8 @@ mod tests {
     fn a_worker_lives_while_it_says_something_new() {
         let mut offbox = OffBox::default();
         assert!(!offbox.lives());
-        let mut look = |said: Option<&[u8]>, began, ended| {
-            offbox.looked_at = second(began);
+        let mut look = |said: Option<&[u8]>, asked, ended| {
+            offbox.asked_at = second(asked);
             offbox.hear(said.map(<[u8]>::to_vec), second(ended));
             offbox.lives()
         };

@@ -2,12 +2,13 @@
 //!
 //! It is done behind each publication, and once more when pins change ([`Shard::pin`],
 //! [`Shard::pin_snapshot`]): what was planned with other pins does not trim the log. With a restore
-//! window the log is archived before ([`super::archiving`]); one that cannot be is not trimmed.
+//! window the log is archived before ([`super::archiving`]); one that cannot be is not trimmed, and
+//! it is tried again.
 
-use super::{Outcome, Snapshots, TurnFacts, submit, tell_unarchived};
+use super::{Outcome, RETRY_NANOS, Snapshots, TurnFacts, submit, tell_unarchived};
 use crate::shard::Shard;
 use archive::{Pruned, Unfinished};
-use base::{Position, Sequence};
+use base::{MonotonicNanos, Position, Sequence};
 
 /// What a primary knows of it.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(super) struct Pruning {
     /// A snapshot was published since it was last begun.
     pub is_due: bool,
     step: Step,
+    /// When it is begun again, because the log could not be archived.
+    again_at: Option<MonotonicNanos>,
     /// What the pins had changed when snapshots were last removed; `None` if they never were.
     changes: Option<u64>,
     /// Where the newest snapshot of this process stands.
@@ -26,7 +29,7 @@ pub(super) struct Pruning {
 enum Step {
     #[default]
     None,
-    /// The log is being archived, if there is a restore window.
+    /// The log is being archived, as there is a restore window.
     Archiving,
     /// That is over; whether all of it is archived that the window needs.
     Archived(bool),
@@ -35,22 +38,24 @@ enum Step {
 }
 
 impl Pruning {
-    fn is_due(&self, shard: &Shard) -> bool {
+    fn is_due(&self, shard: &Shard, turn: &TurnFacts) -> bool {
         let is_other = |changes: u64| changes != shard.pins().changes();
-        self.is_due || self.changes.is_some_and(is_other)
+        let is_time = |again_at: MonotonicNanos| again_at <= turn.monotonic;
+        self.is_due || self.changes.is_some_and(is_other) || self.again_at.is_some_and(is_time)
     }
 
-    /// Whether what it said last still holds.
+    /// Whether what it said last still holds. So it does while the log is archived once more.
     pub fn is_settled(&self, shard: &Shard) -> bool {
-        self.step == Step::None && !self.is_due(shard)
+        self.step != Step::Removing && self.changes == Some(shard.pins().changes())
     }
 }
 
 impl Snapshots {
     pub(super) fn prune_when_due(&mut self, shard: &Shard, turn: &TurnFacts) {
         match self.pruning.step {
-            Step::None if self.pruning.is_due(shard) => {
+            Step::None if self.pruning.is_due(shard, turn) => {
                 self.pruning.is_due = false;
+                self.pruning.again_at = None;
                 match self.archiving.as_mut().filter(|_| self.store.limits().window_seconds > 0) {
                     Some(archiving) => {
                         self.pruning.step = Step::Archiving;
@@ -67,13 +72,11 @@ impl Snapshots {
 
     /// The log is archived, or cannot be.
     pub(super) fn archived(&mut self, turn: &TurnFacts, archived: Result<(), String>) {
-        if let Err(why) = &archived {
-            tell_unarchived(why);
+        self.pruning.step = Step::Archived(archived.is_ok());
+        if let Err(why) = archived {
+            tell_unarchived(&why);
+            self.pruning.again_at = Some(MonotonicNanos(turn.monotonic.0 + RETRY_NANOS));
         }
-        // What is removed, and trimmed, is for whoever leads by now.
-        let step = if turn.leads { Step::Archived(archived.is_ok()) } else { Step::None };
-        self.pruning.step = step;
-        self.pruning.is_due |= !turn.leads;
     }
 
     /// Removes what nobody needs, by the pins of now. If the log is not archived, it is not

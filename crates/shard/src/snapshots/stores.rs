@@ -76,7 +76,8 @@ pub struct Proven {
 
 /// What a look at a store has found.
 pub(super) struct Looked {
-    pub began: MonotonicNanos,
+    /// When it was asked for.
+    pub asked_at: MonotonicNanos,
     /// The whole ones of the shard's log, newest first, as many as stay.
     pub own: Vec<Sighting>,
     /// The newest proven one of the shard's log.
@@ -319,7 +320,7 @@ impl fmt::Display for Sighting {
 }
 
 /// Looks which snapshots of this log are in a store, and what lies beside them.
-fn look(store: &SnapshotStore, log: Incarnation, began: MonotonicNanos) -> Looked {
+fn look(store: &SnapshotStore, log: Incarnation, asked_at: MonotonicNanos) -> Looked {
     let said = store.claimed().inspect_err(|error| {
         tracing::warn!("the claim in the snapshot store cannot be read: {error}");
     });
@@ -338,7 +339,7 @@ fn look(store: &SnapshotStore, log: Incarnation, began: MonotonicNanos) -> Looke
     let newest = proofs.next();
     let proven =
         newest.map(|(it, proof)| Proven { snapshot: sighting(it), at: UnixMillis(proof.at_ms) });
-    Looked { began, own, proven, foreign, said: said.ok() }
+    Looked { asked_at, own, proven, foreign, said: said.ok() }
 }
 
 impl Snapshots {

@@ -1,11 +1,12 @@
 //! The log in the archive: nothing is trimmed that is not there, and every moment of the restore
 //! window can be had from log and archive together.
 
+use super::branch::{Named, Outage};
 use super::crash::requests;
 use super::worker::{archiver, open_log, worker};
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, store};
 use archive::{Candidate, Content, Extent, Facts, SnapshotPoint, SnapshotStore};
-use base::{Disk, Incarnation, Position, Sequence};
+use base::{Clock, Disk, Incarnation, Position, Sequence};
 use engine::digest::Digest;
 use shard::archived::{ArchivedLog, Need, archive};
 use shard::loading::{KnownLog, OpenLog};
@@ -16,7 +17,7 @@ use sim::timeline::Timeline;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use txlog::reader::Goal;
 use txlog::{History, LogEvent};
 use worker::{Outcome, ShardData};
@@ -124,6 +125,56 @@ fn a_log_that_could_not_be_archived_at_first_stays_until_it_is() {
             }
         }
     }
+}
+
+#[test]
+fn a_log_whose_snapshots_nobody_can_read_just_now_is_not_trimmed_unarchived() {
+    let disk = SimDisk::new(623);
+    let (opened, outage) = (store(&disk).expect("the disk is whole"), Arc::new(Outage::default()));
+    let (archive, named) = (opened.archive(), Arc::clone(&outage));
+    let named = Named { name: "here".to_owned(), archive, outage: named };
+    let over = SnapshotStore::over(Arc::new(named)).with_limits(opened.limits());
+    let over = with_window(over);
+    let mut life = Life::start_over(over, &disk, 623).expect("it starts");
+    let (fails, archive) = (Arc::new(AtomicBool::new(true)), archiver(&disk));
+    let failing = Arc::clone(&fails);
+    let archive_log: ArchiveLog =
+        Arc::new(move |store, now, through, is_over| match failing.load(Ordering::Relaxed) {
+            true => Err("it cannot be archived".to_owned()),
+            false => archive(store, now, through, is_over),
+        });
+    life.archive_log_by(archive_log, DISK_NANOS);
+    let (mut random, mut ledger) = (Random::stream(623, "requests"), Ledger::default());
+    let mut turn = |life: &mut Life| assert!(life.turn(&mut ledger));
+    let mut save = |life: &mut Life| {
+        for _ in 0..10 {
+            life.client.send(&requests(&mut random));
+        }
+        life.client.send(b"BGSAVE SCHEDULE\r\n");
+        (0..100).for_each(|_| turn(life));
+    };
+    (0..25).for_each(|_| save(&mut life));
+    let begins = first(&disk);
+    assert_eq!(begins, Sequence(1), "nothing is archived, nothing is trimmed");
+    // While it is asked which the newest one is, the store is away; behind that it is there again.
+    fails.store(false, Ordering::Relaxed);
+    life.client.send(b"BGSAVE SCHEDULE\r\n");
+    outage.is_on.store(true, Ordering::Relaxed);
+    while !outage.is_noticed.load(Ordering::Relaxed) {
+        assert!(life.turn(&mut Ledger::default()));
+    }
+    outage.is_on.store(false, Ordering::Relaxed);
+    for _ in 0..100 {
+        assert!(life.turn(&mut Ledger::default()));
+    }
+    assert_eq!(first(&disk), begins);
+    // It is tried again without another snapshot.
+    let began = life.clock.monotonic();
+    while life.clock.monotonic().seconds_since(began) < 70 {
+        assert!(life.turn(&mut Ledger::default()));
+    }
+    assert_eq!(opened.log().list().expect("it lists")[0].first, begins);
+    assert!(first(&disk) > begins);
 }
 
 #[test]

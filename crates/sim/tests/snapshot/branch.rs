@@ -25,9 +25,17 @@ use worker::{Outcome, Worker};
 struct Disks(Arc<Mutex<BTreeMap<String, SimDisk>>>);
 
 /// An archive under a name that no other disk has.
-struct Named {
-    name: String,
-    archive: Arc<dyn archive::Archive>,
+pub struct Named {
+    pub name: String,
+    pub archive: Arc<dyn archive::Archive>,
+    pub outage: Arc<Outage>,
+}
+
+/// A time in which no manifest can be read, and whether anybody has tried.
+#[derive(Default)]
+pub struct Outage {
+    pub is_on: AtomicBool,
+    pub is_noticed: AtomicBool,
 }
 
 impl Disks {
@@ -36,7 +44,8 @@ impl Disks {
         disks.insert(name.to_owned(), disk.clone());
         drop(disks);
         let opened = store(disk).expect("the disk is whole");
-        let named = Named { name: name.to_owned(), archive: opened.archive() };
+        let (archive, outage) = (opened.archive(), Arc::default());
+        let named = Named { name: name.to_owned(), archive, outage };
         let limits = opened.limits();
         let disks = self.clone();
         SnapshotStore::over(Arc::new(named))
@@ -71,6 +80,10 @@ impl archive::Archive for Named {
     }
 
     fn manifest(&self, name: &str, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+        if self.outage.is_on.load(Ordering::Relaxed) {
+            self.outage.is_noticed.store(true, Ordering::Relaxed);
+            return Err(std::io::Error::other("it is away"));
+        }
         self.archive.manifest(name, bytes_max)
     }
 

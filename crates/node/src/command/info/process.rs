@@ -180,7 +180,7 @@ fn snapshots(server: &Server, text: &mut Text) {
         proven.map_or((-1, -1), |it| (age(it.snapshot.began), age(it.at)));
     text.line("kiln_snapshot_proven_age_seconds", snapshot_age);
     text.line("kiln_snapshot_proof_age_seconds", proof_age);
-    let worker = snapshots.and_then(|it| it.worker());
+    let worker = snapshots.and_then(|it| it.worker(server.core.turn.monotonic));
     text.line("kiln_snapshot_worker", worker.as_deref().unwrap_or("none"));
 }
 
