@@ -32,8 +32,8 @@ pub struct BranchPoint {
 }
 
 impl Parent {
-    /// A parent whose archive is at `store`; the branch begins at `point`, and `snapshot`, of record
-    /// `sequence`, is the parent's last one before that.
+    /// A parent whose archive is at `store`; the branch begins at `point`, and `snapshot`, of
+    /// record `sequence`, is the parent's last one before that.
     pub fn new(store: &str, snapshot: &str, sequence: Sequence, point: &BranchPoint) -> Self {
         Self {
             store: store.to_owned(),

@@ -10,7 +10,7 @@ use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
 use crate::names::{Content, name_of, records_of};
 use crate::reader::PartReader;
 use crate::stretch::{Stretch, StretchFacts};
-use base::Sequence;
+use base::{Incarnation, Sequence};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
@@ -28,6 +28,15 @@ pub struct LogStore {
 pub struct Extent {
     pub first: Sequence,
     pub last: Sequence,
+}
+
+/// How far a log is archived behind a record.
+#[derive(Debug)]
+pub struct Coverage {
+    /// The stretch with which it ends; `None` if nothing is.
+    pub last: Option<Stretch>,
+    /// Stretches that count for nothing, and why: damaged ones, and those of another log.
+    pub useless: Vec<(Extent, String)>,
 }
 
 /// The last record through which everything behind this one is archived: this one, if what follows
@@ -79,6 +88,37 @@ impl LogStore {
         stretch.map_err(|why| invalid(format!("{MANIFEST}: {why}")))
     }
 
+    /// How far `log` is archived behind a record, without a gap, by these of the published
+    /// stretches, in order.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn coverage(
+        &self,
+        log: Incarnation,
+        behind: Sequence,
+        extents: &[Extent],
+    ) -> io::Result<Coverage> {
+        let mut useful = extents.to_vec();
+        let mut useless = Vec::new();
+        loop {
+            let through = covered(&useful, behind);
+            let last = useful.iter().position(|it| it.last == through);
+            let Some(index) = last.filter(|_| through > behind) else {
+                return Ok(Coverage { last: None, useless });
+            };
+            let why = match self.find(&useful[index]) {
+                Ok(stretch) if stretch.facts.first.incarnation == log => {
+                    return Ok(Coverage { last: Some(stretch), useless });
+                }
+                Ok(stretch) => format!("{} is of another log", stretch.name),
+                Err(error) if error.kind() == ErrorKind::InvalidData => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            useless.push((useful.remove(index), why));
+        }
+    }
+
     /// Its records, one behind the other, as a stream that checks itself.
     ///
     /// # Errors
@@ -109,10 +149,11 @@ impl LogStore {
                         self.archive.remove(&name)?;
                         self.archive.begin(&name)?
                     }
-                    Err(error) => {
-                        let what = format!("{name} is being written, or was left so: {error}");
-                        return Err(io::Error::new(error.kind(), what));
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        let what = format!("another process is writing {name}, or has left it so");
+                        return Err(io::Error::new(ErrorKind::AlreadyExists, what));
                     }
+                    Err(error) => return Err(error),
                 }
             }
             begun => begun?,

@@ -1,7 +1,6 @@
 //! What is removed of an archive: snapshots and archived log that nobody needs any more.
 
 use crate::branch::{Parent, Pin};
-use crate::log_store::covered;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::names::Content;
 use crate::retention;
@@ -23,6 +22,15 @@ pub struct Pruned {
     pub failure: Option<io::Error>,
 }
 
+/// What snapshots that stay need of the log.
+struct Kept {
+    /// The snapshot that must find its log there; `None` if the whole log must stay.
+    held: Option<Position>,
+    /// The oldest one of which the archive must have the log.
+    needed: Sequence,
+    failure: Option<io::Error>,
+}
+
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -36,6 +44,9 @@ impl SnapshotStore {
     /// of `log`: others are neither counted nor removed, and while any are there, damaged ones and
     /// the archived log stay, as they may be of that kind.
     ///
+    /// Whoever trims has looked whether the log is archived, and found that it is behind
+    /// `archived_behind`: what is missing before that is not in the log either.
+    ///
     /// # Errors
     /// The archive's, if it does not say what there is.
     pub fn prune(
@@ -44,6 +55,7 @@ impl SnapshotStore {
         pins: &[Sequence],
         named: &[String],
         now: UnixMillis,
+        archived_behind: Sequence,
     ) -> io::Result<Pruned> {
         let limits = self.limits();
         let OfLog { candidates, foreign } = self.list_of(log)?;
@@ -61,7 +73,19 @@ impl SnapshotStore {
         };
         let pruned = self.prune_marked(log, pins, named, now, (candidates, foreign));
         let unmarked = mark.and_then(|mark| mark.abandon().err());
-        pruned.map(|it| Pruned { failure: it.failure.or(unmarked), ..it })
+        let Kept { held, needed, failure } = pruned?;
+        let archived = match self.limits().window_seconds {
+            0 => None,
+            _ => self.archived(log, needed.max(archived_behind))?,
+        };
+        let trim = held.map(|held| {
+            let before = Sequence(held.sequence.0.saturating_sub(1));
+            held.at(match self.limits().window_seconds {
+                0 => before,
+                _ => before.min(archived.unwrap_or_default()),
+            })
+        });
+        Ok(Pruned { trim, archived, failure: failure.or(unmarked) })
     }
 
     fn prune_marked(
@@ -71,7 +95,7 @@ impl SnapshotStore {
         named: &[String],
         now: UnixMillis,
         (candidates, foreign): (Vec<Candidate>, Vec<String>),
-    ) -> io::Result<Pruned> {
+    ) -> io::Result<Kept> {
         let limits = self.limits();
         let branches = self.pins()?;
         let whole = candidates.iter().filter_map(|candidate| match candidate {
@@ -125,45 +149,14 @@ impl SnapshotStore {
         let pinned_at = pinned.iter().map(|it| it.point.position);
         let held = pinned_at.fold(oldest.point.position, |held, at| held.min(at));
         let needed = unread.unwrap_or(Sequence(u64::MAX)).min(needed.position.sequence);
-        let (trim, archived) = self.trim(log, held.sequence, needed)?;
-        // Whoever has no snapshot to begin with needs the log from its beginning.
-        let trim = (pinned.len() == pins.len()).then_some(held.at(trim));
-        Ok(Pruned { trim, archived, failure })
+        Ok(Kept { held: (pinned.len() == pins.len()).then_some(held), needed, failure })
     }
 
-    /// How far the log may be trimmed if the snapshot of `held` must find its log there, and that
-    /// of `needed`, which may be older, in the archive; and how far it is archived. What
-    /// was before that one was archived too if there was any: whoever trims has seen to it.
-    fn trim(
-        &self,
-        log: Incarnation,
-        held: Sequence,
-        needed: Sequence,
-    ) -> io::Result<(Sequence, Option<Sequence>)> {
-        let before = |sequence: Sequence| Sequence(sequence.0.saturating_sub(1));
-        if self.limits().window_seconds == 0 {
-            return Ok((before(held), None));
-        }
-        let archived = self.archived(log, needed)?;
-        // What nothing leads to needs no archive.
-        let through = before(needed).max(archived.unwrap_or_default());
-        Ok((before(held).min(through), archived))
-    }
-
-    /// The record through which this log is archived, without a gap, behind this one, if it is, and
-    /// if the archive can say so.
+    /// The record through which this log is archived, without a gap, behind this one, if it is.
     fn archived(&self, log: Incarnation, behind: Sequence) -> io::Result<Option<Sequence>> {
         let stretches = self.log();
-        let extents = stretches.list()?;
-        let through = covered(&extents, behind);
-        let last = extents.iter().find(|it| it.last == through && through > behind);
-        match last.map(|extent| stretches.find(extent)).transpose() {
-            Ok(Some(it)) if it.facts.first.incarnation == log => Ok(Some(through)),
-            Ok(_) => Ok(None),
-            // Nobody knows what it holds. That stands in nobody's way but the log's.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-            Err(error) => Err(error),
-        }
+        let coverage = stretches.coverage(log, behind, &stretches.list()?)?;
+        Ok(coverage.last.map(|it| it.facts.last))
     }
 
     /// Removes a snapshot, and what it keeps of a parent's archive first: behind it nobody would

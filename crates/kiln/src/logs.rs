@@ -5,7 +5,7 @@ use crate::sleep::Sleep;
 use crate::snapshots;
 use archive::LogStore;
 use base::driver::Waker;
-use base::{Incarnation, Position};
+use base::{Incarnation, Position, Sequence};
 use config::settings::{Location, NodeSettings};
 use encryption::Keys;
 use shard::archived::{self, ArchivedLog, Need};
@@ -28,8 +28,7 @@ use world::disk_queue::{ThreadDiskQueue, Urgency};
 /// Between two looks at a log that has nothing new.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
 
-/// A log that says nothing for so long is not archived any further until the next snapshot: other
-/// jobs wait meanwhile.
+/// A log that says nothing for so long is not archived any further until it is tried again.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Between two attempts to open a log in a directory that another process is beginning, and how
@@ -114,7 +113,7 @@ fn archived_at(archive: &str, keys: &Keys) -> Result<LogStore, Box<dyn Error>> {
 pub fn archiver(place: &Location) -> ArchiveLog {
     let place = place.clone();
     Arc::new(move |store, now, through, is_over| {
-        let archived = || -> Result<(), Failure> {
+        let archived = || -> Result<Sequence, Failure> {
             let (sleep, waker) = Sleep::new();
             let log = open_to_follow(&place, &KnownLog::default(), waker)?;
             let mut idle = Duration::ZERO;

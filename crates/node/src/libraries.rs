@@ -26,8 +26,8 @@ use std::sync::Arc;
 /// they are loaded: after a restart they are loaded in another order.
 const LOADED_PART: usize = 2;
 
-/// Lines that the code of one library writes to the server's log while it is loaded, at most. It may
-/// be a hostile master's, and its steps allow millions.
+/// Lines that the code of one library writes to the server's log while it is loaded, at most. It
+/// may be a hostile master's, and its steps allow millions.
 const LOGGED_MAX: u32 = 100;
 
 /// The error of a library whose code runs for too long when it is loaded.

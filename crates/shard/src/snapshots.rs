@@ -185,8 +185,8 @@ enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<Writing>, Vec<Chunk>),
     Published(Box<Published>),
-    /// The log is archived through the newest snapshot; or why it is not.
-    Archived(Result<(), String>),
+    /// The log is archived behind this record through the newest snapshot; or why it is not.
+    Archived(Result<Sequence, String>),
     /// The log is not needed through this position, if that is known; and is archived through this
     /// record.
     Pruned(Option<Position>, Option<Sequence>),
@@ -530,15 +530,6 @@ impl Snapshots {
         if std::mem::take(&mut self.is_wanted_again) {
             // It cannot be refused: none is under way.
             let _ = self.request(false, turn.monotonic);
-        }
-    }
-}
-
-impl Drop for Snapshots {
-    /// Queues are waited for, one behind the other, and what archives the log may be at it for long.
-    fn drop(&mut self) {
-        if let Some(archiving) = &self.archiving {
-            archiving.end();
         }
     }
 }

@@ -19,7 +19,8 @@ pub enum Urgency {
     Patient,
 }
 
-/// A thread with a queue. Dropping it lets the jobs end first.
+/// A thread with a queue. Dropping it lets the jobs end first, unless it is
+/// [detached](Self::detached).
 pub struct ThreadDiskQueue {
     jobs: Option<Sender<(DiskTicket, DiskJob)>>,
     done: Receiver<(DiskTicket, DiskOutcome)>,
@@ -56,6 +57,13 @@ impl ThreadDiskQueue {
             received: 0,
             thread: Some(thread),
         })
+    }
+
+    /// Nobody waits for its jobs when it is dropped: those that were submitted run on behind that,
+    /// as long as the process lives. For jobs that may hang, and may be cut off anywhere.
+    pub fn detached(mut self) -> Self {
+        self.thread = None;
+        self
     }
 }
 
@@ -111,6 +119,22 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn nobody_waits_for_a_detached_queue() {
+        let (release, held) = channel::<()>();
+        let (ended, has_ended) = channel();
+        let queue = ThreadDiskQueue::start("detached", Urgency::Patient, Waker(Arc::new(|| {})));
+        let mut queue = queue.unwrap().detached();
+        queue.submit(Box::new(move || {
+            held.recv().unwrap();
+            ended.send(()).unwrap();
+            Box::new(())
+        }));
+        drop(queue);
+        release.send(()).unwrap();
+        has_ended.recv().unwrap();
+    }
 
     #[test]
     fn jobs_run_in_order_and_wake_the_loop() {

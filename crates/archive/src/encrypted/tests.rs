@@ -145,7 +145,7 @@ fn a_lost_key_is_named_and_what_it_encrypted_stays() {
         write(&without, sequence, &words(10)).expect("it can be written");
     }
     let failure = without
-        .prune(crate::tests::LOG, &[], &[], base::UnixMillis(0))
+        .prune(crate::tests::LOG, &[], &[], base::UnixMillis(0), base::Sequence::ZERO)
         .expect("it can be listed")
         .failure;
     assert!(failure.expect("it is told").to_string().contains("master key 'one'"));

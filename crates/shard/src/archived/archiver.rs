@@ -59,9 +59,11 @@ pub struct Archiver {
     /// When the restore window ends, if it is for one, and how long it is.
     window_ends: Option<UnixMillis>,
     limits: archive::Limits,
-    /// What is archived, in order, but for what turned out to be damaged.
+    /// What is archived, in order, but for what turned out to be of no use.
     extents: Vec<Extent>,
-    damaged: Vec<Extent>,
+    useless: Vec<Extent>,
+    /// Behind this record all is archived, up to where it stands.
+    led_from: Sequence,
     /// Where else it may begin, if the log does not reach back: in order.
     beginnings: VecDeque<Beginning>,
     /// The stretch that is being gathered: where the chain stands before it, and its records.
@@ -70,18 +72,17 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Begins with what is needed first, or where the archive ends that begins there. `None` if
-    /// everything through `through` is archived.
+    /// Begins with what is needed first, or where the archive ends that begins there.
     ///
     /// # Errors
-    /// The archive's; it holds the log of another shard.
+    /// The archive's.
     pub fn begin(
         store: &SnapshotStore,
         incarnation: Incarnation,
         need: Need,
         through: Sequence,
         stretch_bytes: usize,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
         let log = store.log();
         let extents = log.list()?;
         let mut beginnings = beginnings(store, incarnation, through)?;
@@ -103,7 +104,8 @@ impl Archiver {
         let mut archiver = Self {
             window_ends,
             limits,
-            damaged: Vec::new(),
+            useless: Vec::new(),
+            led_from: Sequence::ZERO,
             store: log,
             stretch_bytes,
             incarnation,
@@ -114,47 +116,47 @@ impl Archiver {
             before: Beginning::START,
             records: Vec::new(),
         };
-        Ok(archiver.begin_next()?.then_some(archiver))
+        archiver.begin_next()?;
+        Ok(archiver)
     }
 
-    /// Begins behind the next snapshot, or where the archive ends that begins there; whether there
-    /// is anything to be archived.
-    fn begin_next(&mut self) -> io::Result<bool> {
+    /// Begins behind the next snapshot, or where the archive ends that begins there.
+    fn begin_next(&mut self) -> io::Result<()> {
         let Some(beginning) = self.beginnings.pop_front() else {
             return Err(io::Error::other("no snapshot is there that the log reaches back to"));
         };
         let behind = self.behind_archived(beginning)?;
+        self.led_from = beginning.at;
         self.behind = behind;
         self.before = behind;
         self.records.clear();
-        Ok(behind.at < self.through)
+        Ok(())
     }
 
-    /// Where the archive ends that begins there. A damaged stretch ends it: what that one holds is
-    /// archived once more, if the log still has it.
+    /// Whether everything is archived that was to be.
+    pub fn is_done(&self) -> bool {
+        self.behind.at >= self.through
+    }
+
+    /// The record behind which all is archived, up to the end: what is missing before it is not in
+    /// the log either.
+    pub fn led_from(&self) -> Sequence {
+        self.led_from
+    }
+
+    /// Where the archive ends that begins there. What is of no use ends it: what that should hold
+    /// is archived once more, if the log still has it.
     fn behind_archived(&mut self, beginning: Beginning) -> io::Result<Beginning> {
-        loop {
-            let archived = covered(&self.extents, beginning.at);
-            let last = self.extents.iter().position(|it| it.last == archived);
-            let Some(index) = last.filter(|_| archived > beginning.at) else {
-                return Ok(beginning);
-            };
-            match self.store.find(&self.extents[index]) {
-                Ok(Stretch { name, facts, .. }) if facts.first.incarnation != self.incarnation => {
-                    let what = format!("{name} is of another log");
-                    return Err(io::Error::new(ErrorKind::InvalidData, what));
-                }
-                Ok(Stretch { facts, .. }) => {
-                    let (chain, clock) = (chain_of(facts.behind), facts.clock);
-                    return Ok(Beginning { at: archived, chain, clock });
-                }
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    tracing::error!("archived log is damaged: {error}");
-                    self.damaged.push(self.extents.remove(index));
-                }
-                Err(error) => return Err(error),
-            }
+        let found = self.store.coverage(self.incarnation, beginning.at, &self.extents)?;
+        for (extent, why) in found.useless {
+            tracing::error!("archived log counts for nothing: {why}");
+            self.extents.retain(|it| *it != extent);
+            self.useless.push(extent);
         }
+        Ok(found.last.map_or(beginning, |Stretch { facts, .. }| {
+            let (chain, clock) = (chain_of(facts.behind), facts.clock);
+            Beginning { at: facts.last, chain, clock }
+        }))
     }
 
     /// The record that is to be taken next.
@@ -208,28 +210,30 @@ impl Archiver {
         };
         self.store.write(facts, &self.records)?;
         let written = Extent { first: facts.first.sequence, last: facts.last };
-        self.damaged.retain(|it| *it != written);
+        self.useless.retain(|it| *it != written);
         self.before = self.behind;
         self.records.clear();
         Ok(())
     }
 
     /// The log was trimmed and begins here: begins again behind the next snapshot that it reaches
-    /// back to, or that the archive leads on from to where it does; whether there is anything to be
-    /// archived.
+    /// back to, or that the archive leads on from to where it does.
     ///
     /// # Errors
     /// There is no such snapshot; the archive's.
-    pub fn trimmed(&mut self, first: Sequence) -> io::Result<bool> {
+    pub fn trimmed(&mut self, first: Sequence) -> io::Result<()> {
         // What this process has written is there by now, and what whoever trimmed it has.
         self.extents = self.store.list()?;
-        self.extents.retain(|it| !self.damaged.contains(it));
+        self.extents.retain(|it| !self.useless.contains(it));
         let extents = &self.extents;
         self.beginnings.push_front(self.before);
         self.beginnings.retain(|it| covered(extents, it.at).next() >= first);
-        let left = self.before.at;
+        let (left, led_from) = (self.before.at, self.led_from);
         let next = self.beginnings.front().copied();
-        let goes_on = self.begin_next()?;
+        self.begin_next()?;
+        if self.led_from == left {
+            self.led_from = led_from;
+        }
         let reaches = |it: Beginning| self.window_ends.map(|now| it.reaches(&self.limits, now));
         // Whoever opens a window opens it for what is there.
         if left > Sequence::ZERO
@@ -243,7 +247,7 @@ impl Archiver {
                  moment among them"
             );
         }
-        Ok(goes_on)
+        Ok(())
     }
 }
 
@@ -281,7 +285,8 @@ fn beginnings(
 }
 
 /// Archives what is needed of the log through a record, if it is not. Blocks. `rest` is called now
-/// and then with the last record that was read, and told whether the log has to be waited for.
+/// and then with the last record that was read, and told whether the log has to be waited for. The
+/// record behind which all is archived then: what is missing before it is not in the log either.
 ///
 /// # Errors
 /// The log or the archive cannot be read or written.
@@ -291,9 +296,11 @@ pub fn archive(
     need: Need,
     through: Sequence,
     rest: &mut dyn FnMut(Sequence, bool) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let begun = Archiver::begin(store, log.incarnation, need, through, STRETCH_BYTES)?;
-    let Some(mut archiver) = begun else { return Ok(()) };
+) -> Result<Sequence, Failure> {
+    let mut archiver = Archiver::begin(store, log.incarnation, need, through, STRETCH_BYTES)?;
+    if archiver.is_done() {
+        return Ok(archiver.led_from());
+    }
     log.handle.read_from(archiver.next());
     let mut events = Vec::new();
     loop {
@@ -302,11 +309,12 @@ pub fn archive(
         for event in events.drain(..) {
             match event {
                 LogEvent::Read(position, bytes) if archiver.take(position, &bytes)? => {
-                    return Ok(());
+                    return Ok(archiver.led_from());
                 }
                 LogEvent::Trimmed { first } => {
-                    if !archiver.trimmed(first)? {
-                        return Ok(());
+                    archiver.trimmed(first)?;
+                    if archiver.is_done() {
+                        return Ok(archiver.led_from());
                     }
                     log.handle.read_from(archiver.next());
                 }

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Archives what a restore window that ends at a time needs of the log through a record, in a job
-/// on a thread of its own: opens the log to read it, and copies it ([`crate::archived`]). Ends soon
-/// once it is told so. Why it cannot, in words.
+/// on a thread of its own: opens the log to read it, and copies it ([`crate::archived::archive`],
+/// whose answer is passed on). Ends soon once it is told so. Why it cannot, in words.
 pub type ArchiveLog = Arc<
-    dyn Fn(&SnapshotStore, UnixMillis, Sequence, &AtomicBool) -> Result<(), String> + Send + Sync,
+    dyn Fn(&SnapshotStore, UnixMillis, Sequence, &AtomicBool) -> Result<Sequence, String>
+        + Send
+        + Sync,
 >;
 
 /// Says why the log could not be archived: whoever sees the snapshots then leaves it as it is.
@@ -28,7 +30,7 @@ pub fn tell_unarchived(why: &dyn fmt::Display) {
 pub(super) struct Archiving {
     archive_log: ArchiveLog,
     queue: Box<dyn DiskQueue>,
-    /// Whoever archives is to stop: this life of the process is over.
+    /// Whoever archives is to stop: this life of the process is over. Nobody waits for that.
     is_over: Arc<AtomicBool>,
 }
 
@@ -50,20 +52,21 @@ impl Archiving {
                 tidied.map_err(|error| error.to_string())?;
                 match newest(&store, log)? {
                     Some(through) => archive_log(&store, now, through, &is_over),
-                    None => Ok(()),
+                    None => Ok(Sequence::ZERO),
                 }
             };
             Ok(Outcome::Archived(archive()))
         });
     }
 
-    /// Whoever archives is to stop, and is not waited for yet.
-    pub fn end(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
-    }
-
     pub fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
         self.queue.poll(done);
+    }
+}
+
+impl Drop for Archiving {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

@@ -31,8 +31,8 @@ enum Step {
     None,
     /// The log is being archived, as there is a restore window.
     Archiving,
-    /// That is over; whether all of it is archived that the window needs.
-    Archived(bool),
+    /// That is over; behind which record all is archived, if it could be.
+    Archived(Option<Sequence>),
     /// Snapshots and archived log are being removed.
     Removing,
 }
@@ -62,17 +62,17 @@ impl Snapshots {
                         let log = shard.appended().incarnation;
                         archiving.begin(self.store.clone(), log, turn.now);
                     }
-                    None => self.prune(shard, turn, true),
+                    None => self.prune(shard, turn, Some(Sequence::ZERO)),
                 }
             }
-            Step::Archived(is_archived) => self.prune(shard, turn, is_archived),
+            Step::Archived(behind) => self.prune(shard, turn, behind),
             Step::None | Step::Archiving | Step::Removing => {}
         }
     }
 
     /// The log is archived, or cannot be.
-    pub(super) fn archived(&mut self, turn: &TurnFacts, archived: Result<(), String>) {
-        self.pruning.step = Step::Archived(archived.is_ok());
+    pub(super) fn archived(&mut self, turn: &TurnFacts, archived: Result<Sequence, String>) {
+        self.pruning.step = Step::Archived(archived.as_ref().ok().copied());
         if let Err(why) = archived {
             tell_unarchived(&why);
             self.pruning.again_at = Some(MonotonicNanos(turn.monotonic.0 + RETRY_NANOS));
@@ -81,7 +81,7 @@ impl Snapshots {
 
     /// Removes what nobody needs, by the pins of now. If the log is not archived, it is not
     /// trimmed.
-    fn prune(&mut self, shard: &Shard, turn: &TurnFacts, is_archived: bool) {
+    fn prune(&mut self, shard: &Shard, turn: &TurnFacts, archived_behind: Option<Sequence>) {
         let pruning = &mut self.pruning;
         pruning.step = Step::Removing;
         pruning.changes = Some(shard.pins().changes());
@@ -93,7 +93,7 @@ impl Snapshots {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
-            let pruned = store.prune(log, &pins, &named, now);
+            let pruned = store.prune(log, &pins, &named, now, archived_behind.unwrap_or_default());
             let Pruned { trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
                 trim: None,
                 archived: None,
@@ -102,7 +102,7 @@ impl Snapshots {
             if let Some(error) = failure.or(unremoved) {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
-            Ok(Outcome::Pruned(trim.filter(|_| is_archived), archived))
+            Ok(Outcome::Pruned(trim.filter(|_| archived_behind.is_some()), archived))
         });
     }
 

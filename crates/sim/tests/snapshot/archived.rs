@@ -178,6 +178,57 @@ fn a_log_whose_snapshots_nobody_can_read_just_now_is_not_trimmed_unarchived() {
 }
 
 #[test]
+fn what_is_lost_of_the_archive_keeps_nothing_in_the_log() {
+    for lost in ["a stretch", "one that reaches far", "another log's"] {
+        let (disk, mut ledger) = lived(6);
+        let (opened, begins) = (store(&disk).expect("the disk is whole"), first(&disk));
+        let extents = opened.log().list().expect("it lists");
+        let far = Extent { first: Sequence(1), last: Sequence(1 << 50) };
+        match lost {
+            "a stretch" => {
+                let gone = &extents[extents.len() / 3];
+                assert!(gone.last < begins, "the log has it no more");
+                opened.archive().remove(&name(gone)).expect("the disk is whole");
+            }
+            "one that reaches far" => {
+                let mut draft = opened.archive().begin(&name(&far)).expect("nobody has it");
+                draft.publish(b"junk").expect("the disk is whole");
+            }
+            _ => {
+                let found = opened.log().find(&extents[0]).expect("it is whole");
+                let (mut facts, of) = (found.facts, Incarnation(4242));
+                facts.first = Position { incarnation: of, ..facts.first };
+                facts.last = far.last;
+                opened.log().write(facts, b"records").expect("the disk is whole");
+            }
+        }
+        let life = Life::start_limited(&disk, 6, &mut ledger, with_window);
+        let mut life = life.expect("the disk is whole");
+        life.archive_log_by(archiver(&disk), DISK_NANOS);
+        let mut random = Random::stream(6, "more");
+        for _ in 0..60 {
+            life.client.send(&requests(&mut random));
+            life.client.send(b"BGSAVE SCHEDULE\r\n");
+            for _ in 0..30 {
+                assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
+            }
+        }
+        assert!(first(&disk) > begins, "{lost}: it is trimmed");
+        let archived = life.server.core.saving().archived.expect("it is archived");
+        assert!(archived >= begins && archived < far.last, "{lost}: {archived}");
+        drop(life);
+        disk.kill_process();
+        let from = extents[extents.len() / 3].last;
+        for (at, state) in ledger.states().filter(|(at, _)| *at > from) {
+            match load(&disk, Goal::Through(at)) {
+                Ok(moment) => assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state),
+                Err(why) => assert!(lost == "a stretch" && at <= begins, "{lost}: {at}: {why}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn what_the_archive_lacks_behind_a_trimmed_snapshot_is_archived_from_where_it_ends() {
     let mut gaps = 0;
     for seed in 1..=20 {

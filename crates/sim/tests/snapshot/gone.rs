@@ -72,7 +72,9 @@ fn a_snapshot_that_cannot_be_removed_does_not_keep_the_log_from_being_trimmed() 
     // A directory within a snapshot is nothing that its removal knows of.
     let stray = Path::new(STORE).join(&positions[1].0).join("stray");
     disk.create_directory(&stray).expect("the disk is whole");
-    let pruned = store.prune(Incarnation(1), &[], &[], base::UnixMillis(0)).expect("it lists");
+    let pruned = store
+        .prune(Incarnation(1), &[], &[], base::UnixMillis(0), base::Sequence::ZERO)
+        .expect("it lists");
     assert!(pruned.failure.is_some(), "{pruned:?}");
     let before = positions[2].1.at(Sequence(2));
     assert_eq!(pruned.trim, Some(before), "the log can be trimmed, but for the snapshot's record");

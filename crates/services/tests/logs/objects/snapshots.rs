@@ -211,8 +211,9 @@ fn whatever_happens_to_the_server_what_is_published_is_whole() {
             read(&store, &written, &mut || {}).expect("the server is up");
         }
         store.remove_unpublished(Unfinished::Signed).expect("the server is up");
-        let pruned =
-            store.prune(Incarnation(1), &[], &[], base::UnixMillis(0)).expect("the server is up");
+        let pruned = store
+            .prune(Incarnation(1), &[], &[], base::UnixMillis(0), base::Sequence::ZERO)
+            .expect("the server is up");
         assert!(pruned.failure.is_none(), "{pruned:?}");
         for candidate in store.list().expect("the server is up") {
             assert!(matches!(candidate, Candidate::Whole(_)), "{candidate:?}");
