@@ -2,6 +2,7 @@
 
 import statistics
 
+import beside
 import moments
 import offbox
 from tables import shown, table
@@ -28,6 +29,14 @@ the server's, with what its child has for itself.
 {table}
 ![average, slowest answer, throughput and memory](evaluation-offbox.png)
 """
+BESIDE = """## A worker, or any process on that core
+
+{keys:,} keys of 500 bytes, and the same load. In turn a worker takes a snapshot on the load's core, a redis-server
+loads a file with the same keys there, again and again, and something only computes there (`sha256sum`), each
+behind the load. Two cores of one machine share its memory and a cache, so whoever fills memory on one is felt on
+the other; a worker on another machine shares nothing.
+
+{table}"""
 SCARCE = """## With little memory to spare
 
 {keys:,} keys of 500 bytes, in a control group whose limit is {share:.2f} × what the server takes when it is loaded; 50
@@ -60,7 +69,7 @@ def page(results):
         machines.setdefault(result["machine"], []).append(name + scale)
     parts = [PAGE.format(machines="; ".join(f"{', '.join(names)} on {on}" for on, names in machines.items()),
                          goals=goals(results))]
-    made = {"offbox": offbox_part, "scarce": scarce_part, "forks": forks_part, "moments": moments_part}
+    made = {"offbox": offbox_part, "beside": beside_part, "scarce": scarce_part, "forks": forks_part, "moments": moments_part}
     parts += [make(results[name]["found"]) for name, make in made.items() if results.get(name, {}).get("found")]
     return "\n".join(parts)
 
@@ -89,6 +98,13 @@ def goals(results):
         at_most("off-box snapshot: throughput, before over during",
                 ratio(runs, "requests", inverse=True), 1.1)
         at_most("off-box snapshot: memory, during over before", ratio(runs, "memory", max), 1.05)
+    shared = results.get("beside", {}).get("found")
+    if shared:
+        worker, loading = shared[offbox.OFF_BOX], shared[beside.LOADING]
+        for text, field, inverse in (("a second's slowest answer", "max_ms", False), ("throughput", "requests", True)):
+            felt = zip(ratio(worker, field, inverse=inverse), ratio(loading, field, inverse=inverse))
+            at_most(f"{text}: what a worker costs over what a redis-server that loads costs there",
+                    [one / other for one, other in felt], 1.1)
     undone = results.get("moments", {}).get("found") or []
     for command in ("restore", "branch"):
         if undone:
@@ -97,9 +113,14 @@ def goals(results):
     return table(["goal", "asked", "found (median and range)", "met"], rows)
 
 
-def offbox_part(found):
+def beside_part(found):
+    return BESIDE.format(keys=found["keys"], table=felt(found, beside.SUBJECTS))
+
+
+def felt(found, names):
+    """What clients felt in each run beside what these names mean."""
     rows = []
-    for name in offbox.SUBJECTS:
+    for name in names:
         for number, run in enumerate(found.get(name, []), 1):
             rows.append([f"{name}, run {number}", f"{run['took_seconds']:.0f}",
                          *(" → ".join(f"{of(run, phase, field) * factor:{digits}}" for phase in PHASES)
@@ -109,10 +130,13 @@ def offbox_part(found):
                          " → ".join(f"{of(run, phase, 'requests') / 1000:.1f}" for phase in PHASES),
                          f"{min(row['requests'] for row in run['during']) / 1000:.1f}",
                          f"{of(run, 'during', 'memory', max) / of(run, 'before', 'memory', max):.2f} ×"])
-    shape = table(["before → during → after", "took, s", "average, ms", "slowest, ms", "worst, ms",
-                   "thousand/s", "worst second's", "memory"], rows)
+    return table(["before → during → after", "took, s", "average, ms", "slowest, ms", "worst, ms",
+                  "thousand/s", "worst second's", "memory"], rows)
+
+
+def offbox_part(found):
     gib = found["keys"] * 516 / (1 << 30)
-    return OFFBOX.format(keys=found["keys"], gib=gib, table=shape)
+    return OFFBOX.format(keys=found["keys"], gib=gib, table=felt(found, offbox.SUBJECTS))
 
 
 def scarce_part(found):

@@ -35,7 +35,8 @@ pub struct Extent {
 pub struct Coverage {
     /// The stretch with which it ends; `None` if nothing is.
     pub last: Option<Stretch>,
-    /// Stretches that count for nothing, and why: damaged ones, and those of another log.
+    /// Stretches that would end it, but count for nothing, and why: they are damaged, or of another
+    /// log. (One amid it is looked at by whoever reads it.)
     pub useless: Vec<(Extent, String)>,
 }
 

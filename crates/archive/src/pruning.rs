@@ -45,7 +45,7 @@ impl SnapshotStore {
     /// the archived log stay, as they may be of that kind.
     ///
     /// Whoever trims has looked whether the log is archived, and found that it is behind
-    /// `archived_behind`: what is missing before that is not in the log either.
+    /// `archived_behind`: no snapshot leads to what is missing before that.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
@@ -152,11 +152,17 @@ impl SnapshotStore {
         Ok(Kept { held: (pinned.len() == pins.len()).then_some(held), needed, failure })
     }
 
-    /// The record through which this log is archived, without a gap, behind this one, if it is.
+    /// The record through which this log is archived, without a gap, behind this one, or with it,
+    /// if it is.
     fn archived(&self, log: Incarnation, behind: Sequence) -> io::Result<Option<Sequence>> {
         let stretches = self.log();
-        let coverage = stretches.coverage(log, behind, &stretches.list()?)?;
-        Ok(coverage.last.map(|it| it.facts.last))
+        let extents = stretches.list()?;
+        for behind in [behind, Sequence(behind.0.saturating_sub(1))] {
+            if let Some(last) = stretches.coverage(log, behind, &extents)?.last {
+                return Ok(Some(last.facts.last));
+            }
+        }
+        Ok(None)
     }
 
     /// Removes a snapshot, and what it keeps of a parent's archive first: behind it nobody would

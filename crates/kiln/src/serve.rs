@@ -184,8 +184,8 @@ fn live(
     server.core.keep_snapshots(store.clone(), Box::new(queue), pace);
     let archive_log = logs::archiver(&server.core.process.settings.transaction_log);
     let queue = ThreadDiskQueue::start("archive", Urgency::Patient, driver.waker())?;
-    // A store that hangs must not keep the process from ending, or from beginning again. What it
-    // is at is published whole or not at all.
+    // Its job may be long, and a store may hang: nobody waits for it when the process ends, or
+    // begins again. What it is at is published whole or not at all.
     server.core.archive_log_by(archive_log, Box::new(queue.detached()));
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed.read_files_by(Box::new(queue));

@@ -5,7 +5,8 @@
 //! wanted ─▶ commit what has gathered ─▶ begin: position = last record, its chain
 //!   turn by turn: walk a slice ─▶ chunks ─▶ disk queue (write, sync)
 //!   walked, all written, position durable ─▶ disk queue (verify, publish)
-//! published, or pins changed ─▶ archive queue (the log through the newest, if there is a window)
+//! published, or pins changed ─▶ archive queue (the log through the newest, if there is a window;
+//!   if it fails, again a minute later)
 //!   ─▶ disk queue (prune: what stays, what the log must keep) ─▶ trim
 //! ```
 //! The consistent point is a record's end, so recovery goes on with the record behind it. Nothing

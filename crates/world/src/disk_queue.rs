@@ -119,6 +119,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn nobody_waits_for_a_detached_queue() {
@@ -131,9 +134,18 @@ mod tests {
             ended.send(()).unwrap();
             Box::new(())
         }));
-        drop(queue);
+        // In a thread: who waited would do so for ever.
+        let mut dropping =
+            ThreadDiskQueue::start("drop", Urgency::Patient, Waker(Arc::new(|| {}))).unwrap();
+        let (dropped, is_dropped) = channel();
+        dropping.submit(Box::new(move || {
+            drop(queue);
+            dropped.send(()).unwrap();
+            Box::new(())
+        }));
+        is_dropped.recv_timeout(PATIENCE).expect("nobody waits");
         release.send(()).unwrap();
-        has_ended.recv().unwrap();
+        has_ended.recv_timeout(PATIENCE).expect("it runs on");
     }
 
     #[test]

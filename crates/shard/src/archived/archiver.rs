@@ -138,8 +138,8 @@ impl Archiver {
         self.behind.at >= self.through
     }
 
-    /// The record behind which all is archived, up to the end: what is missing before it is not in
-    /// the log either.
+    /// The record behind which all is archived, up to the end. No snapshot leads to what is missing
+    /// before it.
     pub fn led_from(&self) -> Sequence {
         self.led_from
     }
@@ -251,7 +251,8 @@ impl Archiver {
     }
 }
 
-/// Behind each whole snapshot of this log, oldest first; before the first record, if there is none.
+/// Behind each whole snapshot of this log through a record, oldest first; before the first record,
+/// if there is none.
 fn beginnings(
     store: &SnapshotStore,
     incarnation: Incarnation,
@@ -275,7 +276,7 @@ fn beginnings(
     }
     let whole = whole.into_iter();
     let ours = whole.filter(|it| it.point.position.incarnation == incarnation);
-    let mut found: Vec<Beginning> = ours.map(behind).filter(|it| it.at < through).collect();
+    let mut found: Vec<Beginning> = ours.map(behind).filter(|it| it.at <= through).collect();
     found.sort_by_key(|it| it.at);
     if found.is_empty() {
         let chain = Chain::start(incarnation);
@@ -286,7 +287,7 @@ fn beginnings(
 
 /// Archives what is needed of the log through a record, if it is not. Blocks. `rest` is called now
 /// and then with the last record that was read, and told whether the log has to be waited for. The
-/// record behind which all is archived then: what is missing before it is not in the log either.
+/// record behind which all is archived then: no snapshot leads to what is missing before it.
 ///
 /// # Errors
 /// The log or the archive cannot be read or written.

@@ -178,21 +178,33 @@ fn a_log_whose_snapshots_nobody_can_read_just_now_is_not_trimmed_unarchived() {
 }
 
 #[test]
-fn what_is_lost_of_the_archive_keeps_nothing_in_the_log() {
-    for lost in ["a stretch", "one that reaches far", "another log's"] {
+fn what_is_lost_of_the_archive_or_in_its_way_keeps_nothing_in_the_log() {
+    for lost in ["a stretch", "one that reaches far", "another log's", "what nobody can remove"] {
         let (disk, mut ledger) = lived(6);
         let (opened, begins) = (store(&disk).expect("the disk is whole"), first(&disk));
         let extents = opened.log().list().expect("it lists");
+        let mut led_from = Sequence::ZERO;
         let far = Extent { first: Sequence(1), last: Sequence(1 << 50) };
         match lost {
             "a stretch" => {
                 let gone = &extents[extents.len() / 3];
                 assert!(gone.last < begins, "the log has it no more");
+                let whole = opened.list().expect("it lists").into_iter();
+                let whole = whole.map(|it| it.whole().expect("it is whole").point.position);
+                let behind = whole.map(|at| at.sequence).filter(|it| *it >= gone.last);
+                led_from = behind.min().expect("there are newer ones");
                 opened.archive().remove(&name(gone)).expect("the disk is whole");
             }
             "one that reaches far" => {
                 let mut draft = opened.archive().begin(&name(&far)).expect("nobody has it");
                 draft.publish(b"junk").expect("the disk is whole");
+            }
+            "what nobody can remove" => {
+                let unfinished = Path::new(STORE).join("snapshot-00000000000000000001-000");
+                let sign = unfinished.with_extension("writing");
+                drop(disk.create_new(&sign).expect("the disk is whole"));
+                let stray = unfinished.join("stray");
+                disk.create_directory(&stray).expect("the disk is whole");
             }
             _ => {
                 let found = opened.log().find(&extents[0]).expect("it is whole");
@@ -218,14 +230,41 @@ fn what_is_lost_of_the_archive_keeps_nothing_in_the_log() {
         assert!(archived >= begins && archived < far.last, "{lost}: {archived}");
         drop(life);
         disk.kill_process();
-        let from = extents[extents.len() / 3].last;
-        for (at, state) in ledger.states().filter(|(at, _)| *at > from) {
+        let gone = &extents[extents.len() / 3];
+        for (at, state) in ledger.states().filter(|(at, _)| *at > Sequence::ZERO) {
             match load(&disk, Goal::Through(at)) {
                 Ok(moment) => assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state),
-                Err(why) => assert!(lost == "a stretch" && at <= begins, "{lost}: {at}: {why}"),
+                // No snapshot of then is left that leads to it past the gap.
+                Err(why) => assert!(
+                    lost == "a stretch" && (gone.first..=led_from).contains(&at),
+                    "{lost}: record {at}: {why}"
+                ),
             }
         }
     }
+}
+
+#[test]
+fn where_no_older_snapshot_leads_on_the_newest_does() {
+    let (disk, _) = lived(6);
+    let limits = |store: SnapshotStore| {
+        let limits = archive::Limits { window_seconds: 1, ..store.limits() };
+        store.with_limits(limits)
+    };
+    let store = limits(store(&disk).expect("the disk is whole"));
+    assert!(first(&disk) > Sequence(1));
+    let mut candidates = store.list().expect("it lists").into_iter();
+    let newest = candidates.next().expect("there is one").whole().expect("it is whole").point;
+    for candidate in candidates {
+        store.archive().remove(candidate.name()).expect("the disk is whole");
+    }
+    for extent in store.log().list().expect("it lists") {
+        store.archive().remove(&name(&extent)).expect("the disk is whole");
+    }
+    let (archive_log, is_over) = (archiver(&disk), AtomicBool::new(false));
+    let through = newest.position.sequence;
+    let led_from = archive_log(&store, newest.clock, through, &is_over);
+    assert_eq!(led_from, Ok(through));
 }
 
 #[test]
