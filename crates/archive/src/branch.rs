@@ -97,7 +97,7 @@ impl Pin {
         self.behind == Sequence(u64::MAX)
     }
 
-    /// Whether the pin keeps the snapshot `name`.
+    /// `true` for the snapshot that the pin keeps.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         name.starts_with(&names_of(self.behind))
     }

@@ -67,8 +67,8 @@ impl Limits {
         grown.min(self.part_bytes)
     }
 
-    /// Whether a snapshot whose record has this time is old enough for the whole restore window,
-    /// which ends at `now`: it then leads to the window's first moment. `true` without a window.
+    /// `true` if a snapshot of time `clock` leads to the first moment of the restore window, which
+    /// ends at `now`: it is as old as that. Without a window any does.
     pub fn is_window_reached(&self, clock: UnixMillis, now: UnixMillis) -> bool {
         let millis = i64::try_from(self.window_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         self.window_seconds == 0 || clock.0 <= now.0.saturating_sub(millis)

@@ -9,14 +9,14 @@ pub enum Content {
     Snapshots,
     /// Stretches of the log ([`crate::LogStore`]).
     Log,
-    /// What branches need of an archive: entries without parts ([`crate::Pin`]).
+    /// Pins of branches ([`crate::Pin`]): entries without parts.
     Pins,
 }
 
 impl Content {
     pub const ALL: [Self; 3] = [Self::Log, Self::Pins, Self::Snapshots];
 
-    /// What the names of this kind begin with.
+    /// The prefix of the names of this kind.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Snapshots => "snapshot-",

@@ -22,7 +22,7 @@ pub struct Pruned {
     pub failure: Option<io::Error>,
 }
 
-/// What snapshots that stay need of the log.
+/// The log that is kept for the snapshots that stay.
 struct Kept {
     /// The snapshot that must find its log there; `None` if the whole log must stay.
     held: Option<Position>,

@@ -128,23 +128,23 @@ mod tests {
         let (release, held) = channel::<()>();
         let (ended, has_ended) = channel();
         let queue = ThreadDiskQueue::start("detached", Urgency::Patient, Waker(Arc::new(|| {})));
-        let mut queue = queue.unwrap().detached();
+        let mut queue = queue.expect("there are threads").detached();
         queue.submit(Box::new(move || {
-            held.recv().unwrap();
-            ended.send(()).unwrap();
+            held.recv().expect("it is released");
+            ended.send(()).expect("the test waits");
             Box::new(())
         }));
         // In a thread: who waited would do so for ever.
-        let mut dropping =
-            ThreadDiskQueue::start("drop", Urgency::Patient, Waker(Arc::new(|| {}))).unwrap();
+        let mut dropping = ThreadDiskQueue::start("drop", Urgency::Patient, Waker(Arc::new(|| {})))
+            .expect("there are threads");
         let (dropped, is_dropped) = channel();
         dropping.submit(Box::new(move || {
             drop(queue);
-            dropped.send(()).unwrap();
+            dropped.send(()).expect("the test waits");
             Box::new(())
         }));
         is_dropped.recv_timeout(PATIENCE).expect("nobody waits");
-        release.send(()).unwrap();
+        release.send(()).expect("the job waits");
         has_ended.recv_timeout(PATIENCE).expect("it runs on");
     }
 

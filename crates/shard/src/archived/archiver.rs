@@ -30,7 +30,7 @@ impl Beginning {
         clock: UnixMillis(0),
     };
 
-    /// Whether it leads to every moment of a restore window that ends then.
+    /// `true` if every moment of the restore window that ends at `now` is led to from here.
     fn reaches(&self, limits: &archive::Limits, now: UnixMillis) -> bool {
         self.at == Sequence::ZERO || limits.is_window_reached(self.clock, now)
     }
