@@ -136,6 +136,9 @@ pub trait DiskFile: Send + Sync {
     /// Cheap, and without a look at the file's times: a log writer asks before it counts each
     /// commit (see `RealDisk::exists` of `world`).
     fn stands_at(&self, path: &Path) -> io::Result<bool>;
+    /// Gives the memory back in which the system keeps what was read of it, by whomever: for who
+    /// reads a long file once. A hint, which changes nothing else.
+    fn release_cache(&self) {}
     /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is
     /// final: the caller must not try again and count on the bytes.
     fn sync_data(&self) -> io::Result<()>;

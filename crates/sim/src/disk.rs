@@ -96,6 +96,7 @@ struct State {
     faults: Faults,
     syncs: u64,
     writes: u64,
+    released: u64,
     is_off: bool,
     /// Counts restarts: handles of an earlier life work no more.
     life: u64,
@@ -127,6 +128,7 @@ impl SimDisk {
             faults: Faults::default(),
             syncs: 0,
             writes: 0,
+            released: 0,
             is_off: false,
             life: 0,
             created: 0,
@@ -202,6 +204,11 @@ impl SimDisk {
     /// Writes so far, those that failed included.
     pub fn writes(&self) -> u64 {
         self.state().writes
+    }
+
+    /// How often somebody said of a file that its bytes need not be kept in memory.
+    pub fn released(&self) -> u64 {
+        self.state().released
     }
 
     /// Whether a sync that is to fail is still to come.

@@ -223,6 +223,10 @@ impl DiskFile for FaultyFile {
         self.user.read(|| self.file.stands_at(path))
     }
 
+    fn release_cache(&self) {
+        self.file.release_cache();
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.user.change(|| self.file.sync_data())
     }

@@ -173,6 +173,10 @@ impl DiskFile for DirectFile {
         })
     }
 
+    fn release_cache(&self) {
+        self.plain.release_cache();
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.plain.sync_data()
     }

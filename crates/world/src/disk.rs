@@ -5,7 +5,8 @@
 
 use crate::{direct, reclaim};
 use base::disk::{Disk, DiskEntry, DiskFile};
-use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, FlockOperation, OFlags, StatxFlags, statx};
+use rustix::fs::{Access, Advice, AtFlags, CWD, FallocateFlags, FlockOperation, OFlags};
+use rustix::fs::{StatxFlags, statx};
 use rustix::io::Errno;
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};
@@ -171,6 +172,11 @@ impl DiskFile for RealFile {
         Ok(place(&named) == place(&own))
     }
 
+    /// By posix_fadvise(2), which drops what is on the device already.
+    fn release_cache(&self) {
+        let _ = rustix::fs::fadvise(&self.0, 0, None, Advice::DontNeed);
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
     }
@@ -205,6 +211,7 @@ pub(crate) fn full(error: io::Error) -> io::Error {
 mod tests {
     use super::*;
     use rustix::fs::{FileType, Mode};
+    use rustix::io::ReadWriteFlags;
 
     fn directory(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("kiln-disk-{}-{name}", std::process::id()));
@@ -276,6 +283,33 @@ mod tests {
             0
         );
         fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn what_was_read_is_not_kept_in_memory_once_it_is_forgotten() {
+        let path = directory("forget");
+        let name = path.join("long");
+        let file = RealDisk.create_new(&name).expect("nobody has the name");
+        file.write_at(0, &[7; 1 << 20]).expect("there is space");
+        file.sync_data().expect("the disk is whole");
+        let same = open_file(OpenOptions::new().read(true), &name, OFlags::empty());
+        let same = same.expect("it is there");
+        let is_kept = || {
+            let mut byte = [0];
+            let mut into = [io::IoSliceMut::new(&mut byte)];
+            rustix::io::preadv2(&same, &mut into, 500_000, ReadWriteFlags::NOWAIT).is_ok()
+        };
+        // A file system that is in memory keeps it, and not every one can be asked.
+        const TMPFS: u64 = 0x0102_1994;
+        let system = rustix::fs::fstatfs(&same).expect("it can be asked about");
+        if is_kept() && system.f_type as u64 != TMPFS {
+            file.release_cache();
+            assert!(!is_kept());
+        }
+        let mut byte = [0];
+        assert_eq!(file.read_at(500_000, &mut byte).expect("it can be read"), 1);
+        assert_eq!(byte, [7]);
+        fs::remove_dir_all(path).expect("it is there");
     }
 
     #[test]

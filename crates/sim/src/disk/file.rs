@@ -66,6 +66,12 @@ impl DiskFile for SimFile {
         self.state()?.grow(self.id, (offset + length) as usize)
     }
 
+    fn release_cache(&self) {
+        if let Ok(mut state) = self.state() {
+            state.released += 1;
+        }
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state()?;
         let lies = state.faults.lies_about_sync;

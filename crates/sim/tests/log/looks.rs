@@ -1,12 +1,14 @@
 //! A reader's look at the directory, with another process at work between any two of its steps.
 
-use crate::harness::{Ledger, Process, options, read_all, try_open};
+use crate::harness::{DIRECTORY, Ledger, Process, options, read_all, try_open};
 use crate::rivals::lead_against;
 use base::Sequence;
+use base::disk::Disk;
 use bytes::Bytes;
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use txlog::{FileLog, LogEvent, TransactionLog};
 
@@ -134,4 +136,18 @@ fn a_reader_never_sees_what_a_deposed_writer_did_not_count() {
             found.lock().expect("no holder panicked").take().expect("a look has so many steps");
         assert!(reader.read == all, "operation {at}: the reader has something else");
     }
+}
+
+#[test]
+fn a_reader_that_keeps_up_keeps_no_segment_in_memory_that_is_full() {
+    let disk = SimDisk::new(3);
+    let (mut writer, mut reader, mut random) = pair(&disk, 3);
+    for _ in 0..100 {
+        append(&mut writer, &mut random, 1);
+        reader.follow();
+    }
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
+    let segments = entries.iter().filter(|entry| entry.name.ends_with(".segment")).count() as u64;
+    assert!(segments > 2, "{entries:?}");
+    assert_eq!(disk.released(), segments - 1);
 }

@@ -57,6 +57,17 @@ fn a_full_disk_closes_the_gate_before_execution_and_opens_it_when_space_is_back(
     assert_eq!(process.durable, process.at.sequence);
 }
 
+#[test]
+fn who_reads_the_log_keeps_no_segment_in_memory_that_he_has_read() {
+    let (disk, _, _, process) = written(3, 60);
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
+    let segments = entries.iter().filter(|entry| entry.name.ends_with(".segment")).count() as u64;
+    assert!(segments > 2, "{entries:?}");
+    let before = disk.released();
+    read_all(&process.log).expect("it is whole");
+    assert_eq!(disk.released() - before, segments - 1, "all but the one that is being written");
+}
+
 /// Names of files that are being prepared.
 fn spares(disk: &SimDisk) -> usize {
     let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");

@@ -72,8 +72,10 @@ impl Replay {
         let needed = segments.iter().filter(|s| s.end.is_none_or(|end| end > next));
         let reading = self.segments.front().map(|segment| segment.path.clone());
         self.segments = needed.cloned().collect();
-        if self.segments.front().map(|segment| &segment.path) != reading.as_ref() {
-            self.reader = None;
+        if self.segments.front().map(|segment| &segment.path) != reading.as_ref()
+            && let Some(read) = self.reader.take()
+        {
+            read.release_cache();
         }
         if let Some(reader) = &mut self.reader {
             reader.refresh();
@@ -115,6 +117,7 @@ impl Replay {
             };
             if segment.end.is_some_and(|end| reader.next_sequence() >= end) {
                 self.passed_bytes += segment.length;
+                reader.release_cache();
                 self.segments.pop_front();
                 self.reader = None;
                 continue;

@@ -55,6 +55,13 @@ impl FrameReader {
         Self { file, salt, next: first, offset, chunk, chunk_at: offset, chunk_bytes }
     }
 
+    /// For who has read the segment and does not come back: a log is longer than memory, and who
+    /// follows it would push everything else out of the page cache. Others that are behind on this
+    /// machine read the disk then.
+    pub(crate) fn release_cache(&self) {
+        self.file.release_cache();
+    }
+
     /// Where the next frame begins.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
