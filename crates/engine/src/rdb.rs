@@ -27,6 +27,7 @@
 pub(crate) mod crc64;
 pub(crate) mod length;
 pub(crate) mod lzf;
+pub(crate) mod names;
 pub(crate) mod old;
 pub(crate) mod source;
 #[cfg(test)]

@@ -82,7 +82,16 @@ impl Listpack {
 
     /// Takes bytes from a file or a peer, after walking every entry in them.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ListpackError> {
-        check::check(&bytes)?;
+        Self::from_bytes_each(bytes, |_| {})
+    }
+
+    /// As [`Self::from_bytes`], and hands every element to `visit` on the way. Those of bytes that
+    /// turn out to be no listpack count for nothing.
+    pub fn from_bytes_each(
+        bytes: Vec<u8>,
+        visit: impl FnMut(Item<'_>),
+    ) -> Result<Self, ListpackError> {
+        check::check(&bytes, visit)?;
         Ok(Self { bytes: Buffer::exact(bytes) })
     }
 

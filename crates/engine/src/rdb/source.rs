@@ -1,5 +1,6 @@
 //! A stream of bytes, read in large pieces and digested on the way.
 
+use super::names::Names;
 use super::{Crc64, RdbError};
 use std::io::{self, Read};
 
@@ -28,6 +29,8 @@ pub struct Source<R> {
     base: u64,
     /// The last compressed string.
     pub(crate) inflated: Vec<u8>,
+    /// Those of the last small hash or sorted set; kept for its memory.
+    pub(crate) names: Names,
 }
 
 impl<R: Read> Source<R> {
@@ -45,6 +48,7 @@ impl<R: Read> Source<R> {
             kept: None,
             base: 0,
             inflated: Vec::new(),
+            names: Names::default(),
         }
     }
 
@@ -63,6 +67,7 @@ impl<R: Read> Source<R> {
             kept: None,
             base: 0,
             inflated: Vec::new(),
+            names: Names::default(),
         }
     }
 

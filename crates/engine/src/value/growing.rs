@@ -8,8 +8,6 @@
 //! Small encodings are one string, whose size is limited by settings. Everything else is read by
 //! elements, and a long string by pieces.
 
-mod names;
-
 use super::stream::reading::Reading;
 use super::text::payload_of;
 use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, hash, list, stream};
@@ -238,7 +236,7 @@ impl<R: Read> Source<R> {
         }
         let value = match kind {
             kind::SET_INTSET => Value::Set(Set::from_intset(self.intset()?)),
-            kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
+            kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs(|_| {})?)),
             kind::ZSET_LISTPACK => Value::Sorted(self.small_sorted(recipe)?),
             _ => match self.older_value(kind, recipe)? {
                 Some(value) => value,
@@ -264,25 +262,38 @@ impl<R: Read> Source<R> {
     }
 
     fn small_sorted(&mut self, recipe: &Recipe<'_>) -> Result<Sorted, RdbError> {
-        let pack = self.pairs()?;
-        let is_score = |item: Item<'_>| match item {
-            Item::Integer(_) => true,
-            Item::Bytes(text) => parse_f64(text).is_some(),
-        };
-        if !pack.iter().skip(1).step_by(2).all(is_score) {
+        let mut are_scores = true;
+        let pack = self.pairs(|item| {
+            are_scores &= match item {
+                Item::Integer(_) => true,
+                Item::Bytes(text) => parse_f64(text).is_some(),
+            };
+        })?;
+        if !are_scores {
             return Err(self.damaged("a score that is not a number"));
         }
         Ok(Sorted::from_listpack(pack, recipe))
     }
 
-    /// A listpack of names and what belongs to them; no name stands in it twice.
-    fn pairs(&mut self) -> Result<Listpack, RdbError> {
+    /// A listpack of names and what belongs to them, which is handed to `value`; no name stands in
+    /// it twice.
+    fn pairs(&mut self, mut value: impl FnMut(Item<'_>)) -> Result<Listpack, RdbError> {
         let bytes = self.owned()?;
-        let pack = self.listpack(bytes)?;
-        if pack.len() % 2 == 1 {
+        let names = &mut self.names;
+        names.clear();
+        let mut is_name = true;
+        let pack = Listpack::from_bytes_each(bytes, |item| {
+            match is_name {
+                true => names.add(item),
+                false => value(item),
+            }
+            is_name = !is_name;
+        });
+        let pack = pack.map_err(|error| self.damaged(error.to_string()))?;
+        if !is_name {
             return Err(self.damaged("a listpack of pairs with an odd element"));
         }
-        if !names::are_distinct(&pack) {
+        if !self.names.are_distinct(&pack) {
             return Err(self.damaged("a name that stands in its listpack twice"));
         }
         Ok(pack)
@@ -297,19 +308,44 @@ impl<R: Read> Source<R> {
 mod tests {
     use super::*;
     use crate::rdb::length::put_length;
+    use crate::settings::Settings;
+    use crate::work::Work;
     use std::io::Empty;
+    use structures::KeyHasher;
 
-    /// What is read of a listpack with these names, each with an empty value.
-    fn pairs(names: &[&[u8]]) -> Result<Listpack, String> {
+    /// A listpack of these texts, as a file has it.
+    fn payload<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         let mut pack = Listpack::new();
-        names.iter().for_each(|name| {
-            pack.push_back(name);
-            pack.push_back(b"");
-        });
+        texts.for_each(|text| pack.push_back(text));
         let mut bytes = Vec::new();
         put_length(&mut bytes, pack.bytes().len() as u64);
         bytes.extend_from_slice(pack.bytes());
-        Source::<Empty>::of_bytes(&bytes).pairs().map_err(|error| error.to_string())
+        bytes
+    }
+
+    /// What is read of a listpack with these names, each with an empty value.
+    fn pairs(names: &[&[u8]]) -> Result<Listpack, String> {
+        let bytes = payload(names.iter().flat_map(|name| [*name, b""]));
+        Source::<Empty>::of_bytes(&bytes).pairs(|_| {}).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_no_pair_or_no_score_is_refused() {
+        let (settings, work) = (Settings::default(), Work::default());
+        let recipe = Recipe { settings: &settings, hasher: KeyHasher::fixed(1), work: &work };
+        let sorted = |texts: &[&[u8]]| {
+            let read =
+                Source::<Empty>::of_bytes(&payload(texts.iter().copied())).small_sorted(&recipe);
+            read.map(|sorted| sorted.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(sorted(&[b"member", b"7", b"other", b"-1.5", b"8", b"inf"]), Ok(3));
+        for (texts, expected) in [
+            (&[b"member" as &[u8], b"7", b"other", b"many"][..], "a score that is not a number"),
+            (&[b"member", b"7", b"other"], "an odd element"),
+        ] {
+            let why = sorted(texts).expect_err("it is no sorted set");
+            assert!(why.contains(expected), "{why}");
+        }
     }
 
     #[test]

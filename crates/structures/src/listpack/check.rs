@@ -4,7 +4,7 @@
 //! later walk, in either direction, leave the bytes. Most entries are integers and short strings,
 //! which one look at a table checks: this is much of what a restore of small values does.
 
-use super::encoding::{END, SHORT_ENTRY_BYTES, backlen_len, decode, read_backlen};
+use super::encoding::{END, Item, SHORT_ENTRY_BYTES, backlen_len, decode, read_backlen};
 use super::{COUNT_UNKNOWN, HEADER_BYTES};
 
 /// An error of bytes that are no listpack, and at which byte.
@@ -41,7 +41,9 @@ impl std::fmt::Display for ListpackError {
 
 impl std::error::Error for ListpackError {}
 
-pub(super) fn check(bytes: &[u8]) -> Result<(), ListpackError> {
+/// Whoever looks at the elements as well does it in `visit`: a second walk costs as much as this.
+#[inline]
+pub(super) fn check(bytes: &[u8], mut visit: impl FnMut(Item<'_>)) -> Result<(), ListpackError> {
     if bytes.len() < HEADER_BYTES + 1 {
         return Err(ListpackError::TooShort);
     }
@@ -58,10 +60,15 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), ListpackError> {
         let short = SHORT_ENTRY_BYTES[usize::from(bytes[at])];
         // No entry that is longer passes as a short one: 0 is not its first byte. None runs over
         // the end: the mark there is the length of none.
-        at = match bytes.get(at + usize::from(short)) {
+        let next = match bytes.get(at + usize::from(short)) {
             Some(backlen) if *backlen == short => at + usize::from(short) + 1,
             _ => end_of_any(entries, at)?,
         };
+        // It is there, as its length was read; and who does not look at it pays nothing.
+        if let Some((item, _)) = decode(entries, at) {
+            visit(item);
+        }
+        at = next;
         found += 1;
     }
     let header = u16::from_le_bytes([bytes[4], bytes[5]]);

@@ -1,4 +1,4 @@
-use super::twin::{check_against, step};
+use super::twin::{check_against, checked, step};
 use super::*;
 use crate::twin::Dice;
 
@@ -76,7 +76,7 @@ fn every_operation_does_what_it_does_to_a_vector() {
         let (mut pack, mut twin) = (Listpack::new(), Vec::<Vec<u8>>::new());
         for _ in 0..150 {
             step(&mut dice, &mut pack, &mut twin);
-            assert_eq!(check::check(pack.bytes()), Ok(()));
+            assert_eq!(checked(&pack), twin);
         }
         check_against(&pack, &twin);
     }
@@ -124,8 +124,10 @@ fn every_changed_byte_is_refused_or_leaves_a_listpack_that_can_be_walked() {
             bytes[at] = value;
             let is_entry = (HEADER_BYTES..good.len() - 1).contains(&at);
             let walked = is_entry.then(|| walked(&bytes));
-            let checked = Listpack::from_bytes(bytes);
+            let mut seen = Vec::new();
+            let checked = Listpack::from_bytes_each(bytes, |item| seen.push(item.to_vec()));
             if let Ok(pack) = &checked {
+                assert!(pack.iter().map(|item| item.to_vec()).eq(seen));
                 assert_eq!(pack.iter().count(), pack.iter().rev().count());
             }
             match (walked, checked) {

@@ -19,10 +19,18 @@ pub(crate) fn play(dice: &mut Dice) {
 }
 
 pub(super) fn check_against(pack: &Listpack, twin: &[Vec<u8>]) {
-    assert_eq!(check::check(pack.bytes()), Ok(()));
+    assert_eq!(checked(pack), twin);
     assert_eq!(pack.len(), twin.len());
     assert!(pack.iter().map(|item| item.to_vec()).eq(twin.iter().cloned()));
     assert!(pack.iter().rev().map(|item| item.to_vec()).eq(twin.iter().rev().cloned()));
+}
+
+/// The elements of its bytes, which are valid.
+pub(super) fn checked(pack: &Listpack) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let valid = check::check(pack.bytes(), |item| found.push(item.to_vec()));
+    assert_eq!(valid, Ok(()));
+    found
 }
 
 pub(super) fn step(dice: &mut Dice, pack: &mut Listpack, twin: &mut Vec<Vec<u8>>) {
@@ -58,8 +66,7 @@ pub(super) fn step(dice: &mut Dice, pack: &mut Listpack, twin: &mut Vec<Vec<u8>>
         (5, _) => assert_eq!(pack.pop_back(), twin.pop()),
         (6, Some(cursor)) => {
             let tail = pack.split_off(cursor);
-            assert_eq!(check::check(tail.bytes()), Ok(()));
-            assert_eq!(check::check(pack.bytes()), Ok(()));
+            assert_eq!([checked(pack), checked(&tail)].concat(), *twin);
             pack.append(&tail);
         }
         (7, Some(_)) => {

@@ -1,8 +1,9 @@
 //! Whether a name stands in a listpack of pairs twice.
 //!
-//! A restore asks this of every small hash and sorted set. So each name gets a *sign* of 32 bits,
-//! which equal names share, and no two names are compared while all signs differ. Anybody can make
-//! names of one sign: these are then compared, and nothing else comes of it.
+//! A restore asks this of every small hash and sorted set, as it walks through their bytes. So each
+//! name gets a *sign* of 32 bits, which equal names share, and no two names are compared while all
+//! signs differ. Anybody can make names of one sign: these are then compared, and nothing else
+//! comes of it.
 
 use std::collections::BTreeSet;
 use structures::Listpack;
@@ -15,21 +16,36 @@ const NAMES_FEW: usize = 128;
 /// An odd number whose bits look random: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Whether every name of these pairs stands there once. A number is the same name as its text.
-pub(super) fn are_distinct(pairs: &Listpack) -> bool {
-    let mut signs = [0; NAMES_FEW];
-    let mut items = pairs.iter();
-    let mut count = 0;
-    while let Some(name) = items.next() {
-        let sign = sign(name);
-        if count == NAMES_FEW || signs[..count].contains(&sign) {
-            return are_compared_distinct(pairs);
-        }
-        signs[count] = sign;
-        count += 1;
-        items.next();
+/// The names of a listpack, as far as they were read.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// At most one more than [`NAMES_FEW`].
+    signs: Vec<u32>,
+    /// Whether only the names themselves can tell.
+    are_compared: bool,
+}
+
+impl Names {
+    pub(crate) fn clear(&mut self) {
+        self.signs.clear();
+        self.are_compared = false;
     }
-    true
+
+    #[inline]
+    pub(crate) fn add(&mut self, name: Item<'_>) {
+        if self.are_compared {
+            return;
+        }
+        let sign = sign(name);
+        self.are_compared = self.signs.len() == NAMES_FEW || self.signs.contains(&sign);
+        self.signs.push(sign);
+    }
+
+    /// Whether every name of these pairs, all of which were added, stands there once. A number is
+    /// the same name as its text.
+    pub(crate) fn are_distinct(&self, pairs: &Listpack) -> bool {
+        !self.are_compared || are_compared_distinct(pairs)
+    }
 }
 
 /// The same, by the names themselves.
@@ -62,6 +78,12 @@ fn mix(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn are_distinct(pairs: &Listpack) -> bool {
+        let mut names = Names::default();
+        pairs.iter().step_by(2).for_each(|name| names.add(name));
+        names.are_distinct(pairs)
+    }
 
     fn pairs(names: &[Item<'_>]) -> Listpack {
         let mut pack = Listpack::new();
