@@ -7,7 +7,7 @@
 use crate::archive::Archive;
 use crate::branch::Pin;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
-use crate::names::{Content, name_of, records_of};
+use crate::names::{Content, Extent, extent_of, name_of};
 use crate::reader::PartReader;
 use crate::stretch::{Stretch, StretchFacts};
 use base::{Incarnation, Sequence};
@@ -21,13 +21,6 @@ const VERIFY_BYTES: usize = 256 << 10;
 #[derive(Clone)]
 pub struct LogStore {
     archive: Arc<dyn Archive>,
-}
-
-/// Records that are archived together, as the name says.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Extent {
-    pub first: Sequence,
-    pub last: Sequence,
 }
 
 /// How far a log is archived behind a record.
@@ -70,8 +63,7 @@ impl LogStore {
     pub fn list(&self) -> io::Result<Vec<Extent>> {
         let entries = self.archive.list(Content::Log)?.into_iter();
         let published = entries.filter(|entry| entry.is_published);
-        let extents = published.filter_map(|entry| records_of(&entry.name));
-        let mut extents: Vec<_> = extents.map(|(first, last)| Extent { first, last }).collect();
+        let mut extents: Vec<_> = published.filter_map(|entry| extent_of(&entry.name)).collect();
         extents.sort();
         Ok(extents)
     }
@@ -81,7 +73,7 @@ impl LogStore {
     /// # Errors
     /// The archive's; `InvalidData` if its manifest is damaged.
     pub fn find(&self, extent: &Extent) -> io::Result<Stretch> {
-        let name = name_of(extent.first, extent.last);
+        let name = name_of(extent);
         let invalid =
             |what: String| io::Error::new(ErrorKind::InvalidData, format!("{name}: {what}"));
         let bytes = self.archive.manifest(&name, MANIFEST_BYTES_MAX)?;
@@ -130,35 +122,28 @@ impl LogStore {
     }
 
     /// Writes records, reads them back, and publishes them as a stretch. Another process may have
-    /// published the same ones.
+    /// published the same ones. What is there under their name and is good for nothing stays where
+    /// it is: who else repairs it could remove what this process publishes in its place.
     ///
     /// # Errors
     /// The archive's, or `InvalidData` if what was read back differs: nothing is published then.
     pub fn write(&self, facts: StretchFacts, records: &[u8]) -> io::Result<Stretch> {
-        let name = name_of(facts.first.sequence, facts.last);
-        let mut draft = match self.archive.begin(&name) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let extent = Extent { first: facts.first.sequence, last: facts.last };
-                match self.find(&extent) {
-                    Ok(there) if there.facts == facts => return Ok(there),
-                    Ok(_) => {
-                        let what = format!("{name} is there with other records");
-                        return Err(io::Error::new(ErrorKind::InvalidData, what));
+        let mut extent = Extent::of(facts.first.sequence, facts.last);
+        let mut draft = loop {
+            match self.archive.begin(&name_of(&extent)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    if let Some(there) = self.there(&extent, &facts)? {
+                        return Ok(there);
                     }
-                    // It is good for nothing, and what it should hold is here.
-                    Err(error) if error.kind() == ErrorKind::InvalidData => {
-                        self.archive.remove(&name)?;
-                        self.archive.begin(&name)?
+                    if extent.attempt == Extent::ATTEMPT_MAX {
+                        return Err(error);
                     }
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        let what = format!("another process is writing {name}, or has left it so");
-                        return Err(io::Error::new(ErrorKind::AlreadyExists, what));
-                    }
-                    Err(error) => return Err(error),
+                    extent.attempt += 1;
                 }
+                begun => break begun?,
             }
-            begun => begun?,
         };
+        let name = name_of(&extent);
         let part_name = format!("{}.log", draft.part_name(0).trim_end_matches(".rdb"));
         let crc = crc32c::crc32c(records);
         let part = Part::new(&part_name, records.len() as u64, crc);
@@ -167,9 +152,7 @@ impl LogStore {
             let mut part = draft.part(&part_name)?;
             part.append(records)?;
             part.finish()?;
-            let mut reader = PartReader::new(draft.read_back(&part_name)?, &stretch.part);
-            let mut buffer = vec![0; VERIFY_BYTES];
-            while reader.read(&mut buffer)? > 0 {}
+            read_through(PartReader::new(draft.read_back(&part_name)?, &stretch.part))?;
             draft.publish(&stretch.encode())
         })();
         if let Err(error) = written {
@@ -180,19 +163,53 @@ impl LogStore {
         Ok(stretch)
     }
 
+    /// The stretch that has this name; `None` if it is good for nothing, and will be for ever.
+    fn there(&self, extent: &Extent, facts: &StretchFacts) -> io::Result<Option<Stretch>> {
+        let name = name_of(extent);
+        let there = match self.find(extent) {
+            Err(error) if error.kind() == ErrorKind::InvalidData => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let what = format!("another process is writing {name}, or has left it so");
+                return Err(io::Error::new(ErrorKind::AlreadyExists, what));
+            }
+            found => found?,
+        };
+        if there.facts.first.incarnation != facts.first.incarnation {
+            return Ok(None);
+        }
+        if there.facts != *facts {
+            let what = format!("{name} is there with other records");
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        match self.open(&there).and_then(read_through) {
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::NotFound) => {
+                Ok(None)
+            }
+            read => read.map(|()| Some(there)),
+        }
+    }
+
     /// Removes the stretches that end before this record and that no pin needs.
     ///
     /// # Errors
     /// The archive's, once all that it lets go is gone.
     pub(crate) fn prune(&self, needed: Sequence, pins: &[Pin]) -> io::Result<()> {
         let mut failure = None;
-        for Extent { first, last } in self.list()? {
-            if last < needed && !pins.iter().any(|pin| pin.needs(first, last)) {
-                failure = self.archive.remove(&name_of(first, last)).err().or(failure);
+        for extent in self.list()? {
+            let is_pinned = pins.iter().any(|pin| pin.needs(extent.first, extent.last));
+            if extent.last < needed && !is_pinned {
+                failure = self.archive.remove(&name_of(&extent)).err().or(failure);
             }
         }
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Reads a part through its end.
+fn read_through(mut reader: PartReader) -> io::Result<()> {
+    let mut buffer = vec![0; VERIFY_BYTES];
+    while reader.read(&mut buffer)? > 0 {}
+    Ok(())
 }
 
 #[cfg(test)]
@@ -201,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_covered_has_no_gap() {
-        let extent = |(first, last)| Extent { first: Sequence(first), last: Sequence(last) };
+        let extent = |(first, last)| Extent::of(Sequence(first), Sequence(last));
         let covered = |extents: &[(u64, u64)], behind| {
             let extents: Vec<Extent> = extents.iter().copied().map(extent).collect();
             covered(&extents, Sequence(behind)).0

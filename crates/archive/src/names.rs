@@ -29,7 +29,7 @@ impl Content {
     /// snapshots, and its directory may be called `log-1`: what is not spelled exactly as a stretch
     /// or a pin is neither.
     pub fn of(name: &str) -> Option<Self> {
-        if records_of(name).is_some() {
+        if extent_of(name).is_some() {
             return Some(Self::Log);
         }
         if pin_of(name).is_some() {
@@ -39,25 +39,49 @@ impl Content {
     }
 }
 
+/// Records that are archived together, as the name says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Extent {
+    pub first: Sequence,
+    pub last: Sequence,
+    /// As many of these records were there before, and were good for nothing.
+    pub attempt: u16,
+}
+
+impl Extent {
+    /// Nobody writes the same records oftener.
+    pub const ATTEMPT_MAX: u16 = 999;
+
+    /// These records, for the first time.
+    pub fn of(first: Sequence, last: Sequence) -> Self {
+        Self { first, last, attempt: 0 }
+    }
+}
+
 /// What the names of all snapshots of one record begin with.
 pub(crate) fn names_of(sequence: Sequence) -> String {
     format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
 }
 
-/// The name of the stretch of these records. Names sort by age.
-pub(crate) fn name_of(first: Sequence, last: Sequence) -> String {
-    format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0)
+/// The name of a stretch. Names sort by age.
+pub(crate) fn name_of(extent: &Extent) -> String {
+    let Extent { first, last, attempt } = extent;
+    let name = format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0);
+    match attempt {
+        0 => name,
+        _ => format!("{name}-{attempt:03}"),
+    }
 }
 
-/// The records that a stretch of this name holds, the first and the last.
-pub(crate) fn records_of(name: &str) -> Option<(Sequence, Sequence)> {
-    let (first, last) = name.strip_prefix(Content::Log.prefix())?.split_once('-')?;
-    let number = |digits: &str| {
-        let is_plain = digits.len() == 20 && digits.bytes().all(|it| it.is_ascii_digit());
-        digits.parse().ok().filter(|_| is_plain).map(Sequence)
-    };
-    let (first, last) = (number(first)?, number(last)?);
-    (first <= last && first > Sequence::ZERO && last < Sequence(u64::MAX)).then_some((first, last))
+/// What a stretch of this name holds.
+pub(crate) fn extent_of(name: &str) -> Option<Extent> {
+    let mut fields = name.strip_prefix(Content::Log.prefix())?.split('-');
+    let (first, last) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let attempt = fields.next().map_or(Some(0), |digits| digits.parse().ok())?;
+    let extent = Extent { first: Sequence(first), last: Sequence(last), attempt };
+    let is_one = 0 < first && first <= last && last < u64::MAX && attempt <= Extent::ATTEMPT_MAX;
+    // Others spell it otherwise, or go on behind it.
+    (is_one && name_of(&extent) == name).then_some(extent)
 }
 
 /// The name of a pin of these records for the branch whose log this is.
@@ -85,8 +109,11 @@ mod tests {
 
     #[test]
     fn a_name_says_which_records_and_nothing_else_is_one() {
-        let name = name_of(Sequence(7), Sequence(7));
-        assert_eq!(records_of(&name), Some((Sequence(7), Sequence(7))));
+        let extent = Extent::of(Sequence(7), Sequence(7));
+        for attempt in [0, 1, Extent::ATTEMPT_MAX] {
+            let extent = Extent { attempt, ..extent };
+            assert_eq!(extent_of(&name_of(&extent)), Some(extent));
+        }
         for wrong in [
             "log-7-7",
             "log-00000000000000000008-00000000000000000007",
@@ -94,9 +121,13 @@ mod tests {
             "log-+0000000000000000007-00000000000000000007",
             "log-99999999999999999999-99999999999999999999",
             "log-00000000000000000007-18446744073709551615",
+            "log-00000000000000000007-00000000000000000007-000",
+            "log-00000000000000000007-00000000000000000007-1",
+            "log-00000000000000000007-00000000000000000007-1000",
+            "log-00000000000000000007-00000000000000000007-001-",
             "snapshot-00000000000000000007-000",
         ] {
-            assert_eq!(records_of(wrong), None, "{wrong}");
+            assert_eq!(extent_of(wrong), None, "{wrong}");
         }
     }
 }

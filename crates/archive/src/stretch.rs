@@ -5,7 +5,7 @@
 //! here, as snapshots are.
 
 use crate::manifest::{Part, word};
-use crate::names::name_of;
+use crate::names::extent_of;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,8 @@ impl Stretch {
             clock: UnixMillis(stored.clock_ms),
         };
         // A copy under another name would stand for records that it does not hold.
-        if name != name_of(facts.first.sequence, facts.last) {
+        let named = extent_of(name).map(|extent| (extent.first, extent.last));
+        if named != Some((facts.first.sequence, facts.last)) {
             return Err(format!(
                 "its manifest is that of records {} to {}",
                 stored.first, stored.last
@@ -153,6 +154,7 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::{Extent, name_of};
 
     fn sample() -> Stretch {
         let first = Position { incarnation: Incarnation(0xfeed), sequence: Sequence(42) };
@@ -163,7 +165,7 @@ mod tests {
             behind: ChainPoint { chain: 0x77, epoch: Epoch(4) },
             clock: UnixMillis(1_700_000_000_000),
         };
-        let name = name_of(Sequence(42), Sequence(1041));
+        let name = name_of(&Extent::of(Sequence(42), Sequence(1041)));
         Stretch { name, facts, part: Part::new("part-0000.log", 33_554_433, 0x0123_abcd) }
     }
 
@@ -185,7 +187,8 @@ mod tests {
             assert!(read.map_or(true, |read| read == sample()), "{at}");
             assert!(Stretch::decode(&name, &bytes[..at]).is_err());
         }
-        let why = Stretch::decode(&name_of(Sequence(43), Sequence(1041)), &bytes).unwrap_err();
+        let other = name_of(&Extent::of(Sequence(43), Sequence(1041)));
+        let why = Stretch::decode(&other, &bytes).unwrap_err();
         assert_eq!(why, "its manifest is that of records 42 to 1041");
         let text = String::from_utf8(bytes).expect("JSON");
         let newer = text.replace("\"format\": 1", "\"format\": 2");

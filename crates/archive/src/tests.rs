@@ -1,13 +1,15 @@
 //! The store over an archive that is no directory.
 
+mod log;
 pub mod memory;
 
 use crate::names::name_of;
 use crate::{
-    Archive, BranchPoint, Candidate, ChainPoint, Extent, Facts, Limits, Parent, Pruned, Snapshot,
-    SnapshotPoint, SnapshotStore, StretchFacts, Unfinished, conformance,
+    Archive, BranchPoint, Candidate, Extent, Facts, Limits, Parent, Pruned, Snapshot,
+    SnapshotPoint, SnapshotStore, Unfinished, conformance,
 };
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+use log::records;
 use memory::{Kept, MemoryArchive};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
@@ -339,40 +341,6 @@ fn the_archive_in_memory_keeps_what_every_archive_must() {
     conformance::run(&mut MemoryBench::default());
 }
 
-fn records(first: u64, last: u64) -> StretchFacts {
-    let point = |sequence| ChainPoint { chain: sequence, epoch: Epoch(1) };
-    StretchFacts {
-        first: Position { incarnation: Incarnation(1), sequence: Sequence(first) },
-        last: Sequence(last),
-        before: point(first - 1),
-        behind: point(last),
-        clock: UnixMillis(0),
-    }
-}
-
-#[test]
-fn the_log_is_read_as_it_was_archived() {
-    let (archive, store) = store();
-    let log = store.log();
-    let bytes = vec![7; 700_000];
-    let written = log.write(records(3, 9), &bytes).unwrap();
-    assert_eq!(log.write(records(3, 9), &bytes).unwrap(), written, "by another process, too");
-    let other = StretchFacts { behind: ChainPoint { chain: 77, epoch: Epoch(2) }, ..records(3, 9) };
-    assert_eq!(log.write(other, &bytes).unwrap_err().kind(), ErrorKind::InvalidData);
-    log.write(records(10, 10), &[1]).unwrap();
-    let extent = |first, last| Extent { first: Sequence(first), last: Sequence(last) };
-    assert_eq!(log.list().unwrap(), [extent(3, 9), extent(10, 10)]);
-    let found = log.find(&extent(3, 9)).unwrap();
-    assert_eq!(found, written);
-    let mut read = Vec::new();
-    log.open(&found).unwrap().read_to_end(&mut read).unwrap();
-    assert_eq!(read, bytes);
-    assert!(whole(&store).is_empty(), "no snapshot");
-    archive.state().garbles = true;
-    assert_eq!(log.write(records(11, 12), &bytes).unwrap_err().kind(), ErrorKind::InvalidData);
-    assert_eq!(log.list().unwrap().len(), 2, "what cannot be read back is not published");
-}
-
 #[test]
 fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
     let (_, store) = store();
@@ -411,7 +379,7 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
         Some(29)
     );
     // One that nobody can read is no archived log, and no reason to let snapshots pile up.
-    let name = name_of(Sequence(41), Sequence(u64::MAX - 1));
+    let name = name_of(&Extent::of(Sequence(41), Sequence(u64::MAX - 1)));
     store.archive().begin(&name).unwrap().publish(b"{}").unwrap();
     write(&store, 50, &[1]).unwrap();
     assert_eq!(trim(3_600_000), Some(39), "with 40");

@@ -117,10 +117,7 @@ mod tests {
     #[test]
     fn the_archived_log_is_one_line_that_shows_what_is_missing() {
         let of = |extents: &[(u64, u64)]| {
-            let extent = |(first, last): &(u64, u64)| Extent {
-                first: Sequence(*first),
-                last: Sequence(*last),
-            };
+            let extent = |&(first, last): &(u64, u64)| Extent::of(Sequence(first), Sequence(last));
             archived(&extents.iter().map(extent).collect::<Vec<_>>())
         };
         assert_eq!(of(&[]), None);

@@ -209,8 +209,6 @@ impl Archiver {
             clock: self.behind.clock,
         };
         self.store.write(facts, &self.records)?;
-        let written = Extent { first: facts.first.sequence, last: facts.last };
-        self.useless.retain(|it| *it != written);
         self.before = self.behind;
         self.records.clear();
         Ok(())

@@ -86,7 +86,7 @@ pub fn verify(
 }
 
 /// Opens a stretch that holds a record, at that record: of several the one that goes furthest and
-/// is whole.
+/// is whole, and of the same records the last attempt, as those before it are damaged.
 fn open_at(
     store: &LogStore,
     extents: &[Extent],
@@ -95,7 +95,7 @@ fn open_at(
     let sequence = from.sequence;
     let holds = |it: &&Extent| it.first <= sequence && sequence <= it.last;
     let mut holding: Vec<&Extent> = extents.iter().filter(holds).collect();
-    holding.sort_by_key(|it| std::cmp::Reverse(it.last));
+    holding.sort_by_key(|it| std::cmp::Reverse((it.last, it.attempt)));
     let mut damaged = None;
     for extent in holding {
         match open_in(store, extent, from) {

@@ -218,7 +218,7 @@ mod tests {
     fn what_was_not_changed_is_read() {
         for keys in [keys(), Keys::none()] {
             let (_, store) = published(keys);
-            let extent = Extent { first: Sequence(40), last: Sequence(42) };
+            let extent = Extent::of(Sequence(40), Sequence(42));
             assert_eq!(records_of(&store.log(), &extent).expect("it is whole"), RECORDS);
             assert!(store.list().expect("it lists")[0].whole().is_some());
         }

@@ -184,7 +184,7 @@ fn what_is_lost_of_the_archive_or_in_its_way_keeps_nothing_in_the_log() {
         let (opened, begins) = (store(&disk).expect("the disk is whole"), first(&disk));
         let extents = opened.log().list().expect("it lists");
         let mut led_from = Sequence::ZERO;
-        let far = Extent { first: Sequence(1), last: Sequence(1 << 50) };
+        let far = Extent::of(Sequence(1), Sequence(1 << 50));
         match lost {
             "a stretch" => {
                 let gone = &extents[extents.len() / 3];
@@ -375,7 +375,7 @@ fn what_is_trimmed_is_archived_before() {
         let store = store(&disk).expect("the disk is whole");
         let (begins, oldest) = (first(&disk), oldest(&store));
         let mut next = oldest.next();
-        for Extent { first, last } in store.log().list().expect("it lists") {
+        for Extent { first, last, .. } in store.log().list().expect("it lists") {
             assert!(first <= next, "records {next} to {first} are missing");
             next = next.max(last.next());
         }
@@ -456,7 +456,7 @@ fn a_place_in_the_archive_is_compared_as_one_in_the_log() {
     let (disk, _) = lived(5);
     let timeline = Timeline::new();
     let log = store(&disk).expect("the disk is whole").log();
-    let stretch = log.list().expect("it lists")[0].clone();
+    let stretch = log.list().expect("it lists")[0];
     let facts = log.find(&stretch).expect("it is whole").facts;
     assert!(facts.last < first(&disk));
     let opened = open_log(&disk, &timeline, &KnownLog::default()).expect("it is whole");
