@@ -26,7 +26,7 @@ use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
 use ancestors::Ancestors;
-pub use ancestors::follow_nobody;
+pub use ancestors::{follow_nobody, must_have_ancestors};
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
 use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};

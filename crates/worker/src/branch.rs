@@ -12,7 +12,8 @@ use crate::take::{Claimed, Worker};
 use archive::{BranchPoint, Candidate, Parent, Snapshot, SnapshotPoint, covered};
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use shard::archived::{Need, archive, verify};
-use shard::loading::{Failure, KnownLog, OpenLog, must_not_be_of_a_parent};
+use shard::loading::{Failure, KnownLog, OpenLog};
+use shard::loading::{must_have_ancestors, must_not_be_of_a_parent};
 use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::ChainValue;
 use txlog::{Chain, Consumed, Origin};
@@ -37,7 +38,8 @@ impl Worker {
     /// Finds the moment in the log.
     ///
     /// # Errors
-    /// There is no snapshot before it, or the log does not reach back to that one.
+    /// There is no snapshot before it, or the log does not reach back to that one; or this shard is
+    /// a branch itself, and what it needs of its parent is gone.
     pub fn find_fork(&mut self, goal: Goal, claimed: &mut Claimed) -> Result<Fork, Failure> {
         let known = KnownLog { must_exist: true, ..KnownLog::default() };
         let OpenLog { handle: mut log, incarnation, .. } = (self.open_log)(&known)?;
@@ -57,6 +59,7 @@ impl Worker {
             must_not_be_of_a_parent(&self.store, &goal)?;
             return Err("no whole snapshot is as old as that moment".into());
         };
+        must_have_ancestors(&self.store, &snapshot)?;
         if let Goal::Through(last) = goal {
             self.must_reach(&mut *log, last, claimed)?;
         }

@@ -116,6 +116,24 @@ impl Ancestors {
     }
 }
 
+/// Looks whether all is there that a branch's first snapshot needs of its parents' archives. Only
+/// the last stretch of each is looked into.
+///
+/// # Errors
+/// What is missing; those of the archives.
+pub fn must_have_ancestors(store: &SnapshotStore, snapshot: &Snapshot) -> io::Result<()> {
+    let Some(ancestors) = Ancestors::of(store, snapshot)? else { return Ok(()) };
+    for Generation { log, behind, through, .. } in &ancestors.generations {
+        let (of, behind) = (through.position.incarnation, behind.position.sequence);
+        let last = log.coverage(of, behind, &log.list()?)?.last;
+        let archived = last.map_or(behind, |stretch| stretch.facts.last);
+        if archived < through.position.sequence {
+            return Err(missing(archived.next(), &log.location()));
+        }
+    }
+    Ok(())
+}
+
 impl Generation {
     fn begin(&self, readers: &mut Vec<Box<dyn DiskQueue>>) -> Replaying {
         let position = self.behind.position;

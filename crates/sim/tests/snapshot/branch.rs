@@ -281,7 +281,7 @@ fn a_branch_of_a_branch_and_a_worker_on_it() {
         let name = format!("log-{:020}-{:020}", entry.first.0, entry.last.0);
         parent.archive().remove(&name).expect("the disk is whole");
     }
-    let needs_log = Life::start_over(child, &first, 4);
+    let needs_log = Life::start_over(child.clone(), &first, 4);
     let is_of_snapshot = parent.list().expect("it lists").iter().any(|it| match it {
         archive::Candidate::Whole(it) => it.point.position.sequence == at,
         archive::Candidate::Damaged { .. } => false,
@@ -290,6 +290,23 @@ fn a_branch_of_a_branch_and_a_worker_on_it() {
         Ok(_) => assert!(is_of_snapshot, "it needs no log"),
         Err(why) => assert!(why.contains("the parent's log is not archived"), "{why}"),
     }
+    // Nor is it branched any more, which would be found at the branch's start only.
+    let again = |number| {
+        let third = SimDisk::new(number);
+        let into = disks.add("another grandchild", &third);
+        branch((&first, child.clone()), Goal::Tail, (&third, into))
+    };
+    let pins = child.pins().expect("it lists").len();
+    match again(603) {
+        Ok(_) => assert!(is_of_snapshot, "it needs no log"),
+        Err(why) => assert!(why.contains("the parent's log is not archived"), "{why}"),
+    }
+    for entry in parent.list().expect("it lists") {
+        parent.archive().remove(entry.name()).expect("the disk is whole");
+    }
+    let why = again(604).expect_err("its parent's data is gone");
+    assert!(why.contains("it is gone"), "{why}");
+    assert_eq!(child.pins().expect("it lists").len(), pins);
 }
 
 #[test]
