@@ -36,6 +36,7 @@ def run(options, note):
         for turn in range(min(TURNS, options.turns)):
             for name in SUBJECTS:
                 seen = scene.watched(server, keys, work[name])
+                offbox.forget_older(server)
                 found[name].append(seen)
                 note(f"beside {name}, turn {turn + 1}: {offbox.told(seen)}")
     return found

@@ -23,7 +23,7 @@ OFFBOX = """## What clients feel of a snapshot
 request once the last is answered, as in section 6.2 of the MemoryDB paper. *redis* and *valkey* keep no log and
 fork for BGSAVE; *kiln* answers a SET once its log has it on disk, and takes its own snapshot by BGSAVE, or
 (*off-box*) a worker takes it, proof included: it reads the log where it
-is, and its archive, which stands for another machine's, is in memory. *Slowest* is a second's slowest answer: the median of the seconds, and the worst of them. Memory is
+is, and its archive, which has one snapshot before each run and stands for another machine's, is in memory. *Slowest* is a second's slowest answer: the median of the seconds, and the worst of them. Memory is
 the server's, with what its child has for itself.
 
 {table}

@@ -137,12 +137,12 @@ def resident_with_children(server):
     return total
 
 
-def watched(server, keys, snapshot, may_end=False, **connections):
+def watched(server, keys, snapshot, may_end=False, before_seconds=BEFORE_SECONDS, **connections):
     """A snapshot amid the load, which the server outlives unless it `may_end`: {"before": [...],
     "during": [...], "after": [...], "took_seconds"}, a row {"requests", "mean_ms", "max_ms", "memory"} for
     each whole second."""
     with Loads(server, keys, **connections) as loads, Memory(server) as memory:
-        time.sleep(WARM_UP_SECONDS + BEFORE_SECONDS)
+        time.sleep(WARM_UP_SECONDS + before_seconds)
         began = time.monotonic()
         snapshot()
         ended = time.monotonic()
