@@ -4,7 +4,7 @@
 //! <directory>/snapshot-<sequence>-<n>.writing            the sign: locked while somebody writes
 //!             snapshot-<sequence>-<n>/part-0000.rdb      the bytes
 //!                                     manifest.json      written last, renamed in
-//!             log-<first>-<last>          the same: a stretch of the log
+//!             log-<first>-<last>[-<attempt>]         the same: a stretch of the log
 //!             claim.lock, claim.json      who takes the snapshots off the box, and how far it is
 //! ```
 //! The sign's lock tells a writer that lives from one that died, on whatever machine it runs: the
@@ -81,14 +81,12 @@ impl DirectoryArchive {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed?,
         };
-        let ours = entries
-            .into_iter()
-            .filter(|it| Content::of(&it.name).is_some_and(|content| of.contains(&content)));
-        let named = ours.filter_map(|it| match it.is_directory {
+        let named = entries.into_iter().filter_map(|it| match it.is_directory {
             true => Some(it.name),
             false => it.name.strip_suffix(SIGN).map(str::to_owned),
         });
-        Ok(named.collect())
+        let is_ours = |name: &String| Content::of(name).is_some_and(|it| of.contains(&it));
+        Ok(named.filter(is_ours).collect())
     }
 
     fn is_published(&self, name: &str) -> io::Result<bool> {

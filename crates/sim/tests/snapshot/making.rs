@@ -101,6 +101,22 @@ fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_
 }
 
 #[test]
+fn what_died_with_nothing_but_its_sign_leaves_its_name_to_others() {
+    let disk = SimDisk::new(1);
+    let archive = DirectoryArchive::open(Arc::new(disk.clone()), Path::new(DIRECTORY));
+    let archive = archive.expect("the disk is whole");
+    let extent = archive::Extent::of(base::Sequence(3), base::Sequence(9));
+    for name in
+        [extent.name(), "pin-00000000000000000003-00000000000000000009-0000000000000007".to_owned()]
+    {
+        let early = Path::new(DIRECTORY).join(format!("{name}.writing"));
+        disk.create_new(&early).expect("the disk is whole");
+        archive.remove_unpublished(Unfinished::All).expect("the disk is whole");
+        archive.begin(&name).expect("nobody has it");
+    }
+}
+
+#[test]
 fn a_snapshot_shows_the_clock_of_its_record() {
     let disk = SimDisk::new(7);
     let mut life = start(&disk, 1);
