@@ -56,7 +56,7 @@ pub use archive::{
 pub use branch::{BranchPoint, Parent, Pin};
 pub use directory::DirectoryArchive;
 pub use limits::{Limits, PARTS_OF_ONE_SIZE};
-pub use log_store::{Coverage, LogStore, covered};
+pub use log_store::{Coverage, LogStore, covered, is_useless};
 pub use manifest::{FORMAT, FORMAT_MAX, FORMAT_MIN, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use names::{Content, Extent};
 pub use pruning::Pruned;

@@ -7,7 +7,7 @@
 use crate::archive::Archive;
 use crate::branch::Pin;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Part};
-use crate::names::{Content, Extent, extent_of, name_of};
+use crate::names::{Content, Extent, extent_of};
 use crate::reader::PartReader;
 use crate::stretch::{Stretch, StretchFacts};
 use base::{Incarnation, Sequence};
@@ -71,14 +71,14 @@ impl LogStore {
     /// The stretch of these records.
     ///
     /// # Errors
-    /// The archive's; `InvalidData` if its manifest is damaged.
+    /// The archive's, with the stretch's name; `InvalidData` if its manifest is damaged.
     pub fn find(&self, extent: &Extent) -> io::Result<Stretch> {
-        let name = name_of(extent);
-        let invalid =
-            |what: String| io::Error::new(ErrorKind::InvalidData, format!("{name}: {what}"));
-        let bytes = self.archive.manifest(&name, MANIFEST_BYTES_MAX)?;
-        let stretch = Stretch::decode(&name, &bytes);
-        stretch.map_err(|why| invalid(format!("{MANIFEST}: {why}")))
+        let name = extent.name();
+        let named =
+            |kind, what: String| io::Error::new(kind, format!("{name}: {MANIFEST}: {what}"));
+        let bytes = self.archive.manifest(&name, MANIFEST_BYTES_MAX);
+        let bytes = bytes.map_err(|error| named(error.kind(), error.to_string()))?;
+        Stretch::decode(&name, &bytes).map_err(|why| named(ErrorKind::InvalidData, why))
     }
 
     /// How far `log` is archived behind a record, without a gap, by these of the published
@@ -96,7 +96,7 @@ impl LogStore {
         let mut useless = Vec::new();
         loop {
             let through = covered(&useful, behind);
-            let last = useful.iter().position(|it| it.last == through);
+            let last = useful.iter().rposition(|it| it.last == through);
             let Some(index) = last.filter(|_| through > behind) else {
                 return Ok(Coverage { last: None, useless });
             };
@@ -122,28 +122,28 @@ impl LogStore {
     }
 
     /// Writes records, reads them back, and publishes them as a stretch. Another process may have
-    /// published the same ones. What is there under their name and is good for nothing stays where
-    /// it is: who else repairs it could remove what this process publishes in its place.
+    /// published the same ones: they are read through. What is there under their name and is of no
+    /// use stays where it is, and they get the next one: who else repairs it could remove what this
+    /// process publishes in its place.
     ///
     /// # Errors
     /// The archive's, or `InvalidData` if what was read back differs: nothing is published then.
+    /// `AlreadyExists` while another process writes it.
     pub fn write(&self, facts: StretchFacts, records: &[u8]) -> io::Result<Stretch> {
         let mut extent = Extent::of(facts.first.sequence, facts.last);
         let mut draft = loop {
-            match self.archive.begin(&name_of(&extent)) {
+            match self.archive.begin(&extent.name()) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    if let Some(there) = self.there(&extent, &facts)? {
-                        return Ok(there);
+                    match self.there(&extent, &facts)? {
+                        Ok(there) => return Ok(there),
+                        Err(_) if extent.attempt < Extent::ATTEMPT_MAX => extent.attempt += 1,
+                        Err(why) => return Err(why),
                     }
-                    if extent.attempt == Extent::ATTEMPT_MAX {
-                        return Err(error);
-                    }
-                    extent.attempt += 1;
                 }
                 begun => break begun?,
             }
         };
-        let name = name_of(&extent);
+        let name = extent.name();
         let part_name = format!("{}.log", draft.part_name(0).trim_end_matches(".rdb"));
         let crc = crc32c::crc32c(records);
         let part = Part::new(&part_name, records.len() as u64, crc);
@@ -163,11 +163,17 @@ impl LogStore {
         Ok(stretch)
     }
 
-    /// The stretch that has this name; `None` if it is good for nothing, and will be for ever.
-    fn there(&self, extent: &Extent, facts: &StretchFacts) -> io::Result<Option<Stretch>> {
-        let name = name_of(extent);
+    /// The published stretch that has this name, or why it is of no use, now and later.
+    fn there(
+        &self,
+        extent: &Extent,
+        facts: &StretchFacts,
+    ) -> io::Result<Result<Stretch, io::Error>> {
+        let name = extent.name();
+        let invalid =
+            |what: &str| io::Error::new(ErrorKind::InvalidData, format!("{name}: {what}"));
         let there = match self.find(extent) {
-            Err(error) if error.kind() == ErrorKind::InvalidData => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidData => return Ok(Err(error)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let what = format!("another process is writing {name}, or has left it so");
                 return Err(io::Error::new(ErrorKind::AlreadyExists, what));
@@ -175,18 +181,16 @@ impl LogStore {
             found => found?,
         };
         if there.facts.first.incarnation != facts.first.incarnation {
-            return Ok(None);
+            return Ok(Err(invalid("it is of another log")));
         }
         if there.facts != *facts {
-            let what = format!("{name} is there with other records");
-            return Err(io::Error::new(ErrorKind::InvalidData, what));
+            return Err(invalid("it is there with other records"));
         }
-        match self.open(&there).and_then(read_through) {
-            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::NotFound) => {
-                Ok(None)
-            }
-            read => read.map(|()| Some(there)),
-        }
+        Ok(match self.open(&there).and_then(read_through) {
+            Ok(()) => Ok(there),
+            Err(error) if is_useless(&error) => Err(invalid(&error.to_string())),
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
+        })
     }
 
     /// Removes the stretches that end before this record and that no pin needs.
@@ -198,11 +202,16 @@ impl LogStore {
         for extent in self.list()? {
             let is_pinned = pins.iter().any(|pin| pin.needs(extent.first, extent.last));
             if extent.last < needed && !is_pinned {
-                failure = self.archive.remove(&name_of(&extent)).err().or(failure);
+                failure = self.archive.remove(&extent.name()).err().or(failure);
             }
         }
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Whether a stretch that cannot be read for this is of no use: it is damaged, or gone.
+pub fn is_useless(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::NotFound)
 }
 
 /// Reads a part through its end.

@@ -44,33 +44,33 @@ impl Content {
 pub struct Extent {
     pub first: Sequence,
     pub last: Sequence,
-    /// As many of these records were there before, and were good for nothing.
+    /// How many stretches of these records came before it, each damaged or another log's.
     pub attempt: u16,
 }
 
 impl Extent {
-    /// Nobody writes the same records oftener.
+    /// As many as three digits can say, and far more than can be meant.
     pub const ATTEMPT_MAX: u16 = 999;
 
     /// These records, for the first time.
     pub fn of(first: Sequence, last: Sequence) -> Self {
         Self { first, last, attempt: 0 }
     }
+
+    /// The stretch's name. Names sort by age.
+    pub fn name(&self) -> String {
+        let Self { first, last, attempt } = self;
+        let name = format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0);
+        match attempt {
+            0 => name,
+            _ => format!("{name}-{attempt:03}"),
+        }
+    }
 }
 
 /// What the names of all snapshots of one record begin with.
 pub(crate) fn names_of(sequence: Sequence) -> String {
     format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
-}
-
-/// The name of a stretch. Names sort by age.
-pub(crate) fn name_of(extent: &Extent) -> String {
-    let Extent { first, last, attempt } = extent;
-    let name = format!("{}{:020}-{:020}", Content::Log.prefix(), first.0, last.0);
-    match attempt {
-        0 => name,
-        _ => format!("{name}-{attempt:03}"),
-    }
 }
 
 /// What a stretch of this name holds.
@@ -81,7 +81,7 @@ pub(crate) fn extent_of(name: &str) -> Option<Extent> {
     let extent = Extent { first: Sequence(first), last: Sequence(last), attempt };
     let is_one = 0 < first && first <= last && last < u64::MAX && attempt <= Extent::ATTEMPT_MAX;
     // Others spell it otherwise, or go on behind it.
-    (is_one && name_of(&extent) == name).then_some(extent)
+    (is_one && extent.name() == name).then_some(extent)
 }
 
 /// The name of a pin of these records for the branch whose log this is.
@@ -112,7 +112,7 @@ mod tests {
         let extent = Extent::of(Sequence(7), Sequence(7));
         for attempt in [0, 1, Extent::ATTEMPT_MAX] {
             let extent = Extent { attempt, ..extent };
-            assert_eq!(extent_of(&name_of(&extent)), Some(extent));
+            assert_eq!(extent_of(&extent.name()), Some(extent));
         }
         for wrong in [
             "log-7-7",

@@ -154,7 +154,7 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{Extent, name_of};
+    use crate::names::Extent;
 
     fn sample() -> Stretch {
         let first = Position { incarnation: Incarnation(0xfeed), sequence: Sequence(42) };
@@ -165,7 +165,7 @@ mod tests {
             behind: ChainPoint { chain: 0x77, epoch: Epoch(4) },
             clock: UnixMillis(1_700_000_000_000),
         };
-        let name = name_of(&Extent::of(Sequence(42), Sequence(1041)));
+        let name = Extent::of(Sequence(42), Sequence(1041)).name();
         Stretch { name, facts, part: Part::new("part-0000.log", 33_554_433, 0x0123_abcd) }
     }
 
@@ -187,7 +187,7 @@ mod tests {
             assert!(read.map_or(true, |read| read == sample()), "{at}");
             assert!(Stretch::decode(&name, &bytes[..at]).is_err());
         }
-        let other = name_of(&Extent::of(Sequence(43), Sequence(1041)));
+        let other = Extent::of(Sequence(43), Sequence(1041)).name();
         let why = Stretch::decode(&other, &bytes).unwrap_err();
         assert_eq!(why, "its manifest is that of records 42 to 1041");
         let text = String::from_utf8(bytes).expect("JSON");

@@ -3,7 +3,6 @@
 mod log;
 pub mod memory;
 
-use crate::names::name_of;
 use crate::{
     Archive, BranchPoint, Candidate, Extent, Facts, Limits, Parent, Pruned, Snapshot,
     SnapshotPoint, SnapshotStore, Unfinished, conformance,
@@ -379,7 +378,7 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
         Some(29)
     );
     // One that nobody can read is no archived log, and no reason to let snapshots pile up.
-    let name = name_of(&Extent::of(Sequence(41), Sequence(u64::MAX - 1)));
+    let name = Extent::of(Sequence(41), Sequence(u64::MAX - 1)).name();
     store.archive().begin(&name).unwrap().publish(b"{}").unwrap();
     write(&store, 50, &[1]).unwrap();
     assert_eq!(trim(3_600_000), Some(39), "with 40");

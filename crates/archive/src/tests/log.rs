@@ -1,7 +1,6 @@
 //! The archived log.
 
 use super::{store, whole};
-use crate::names::name_of;
 use crate::{Archive, ChainPoint, Extent, StretchFacts};
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use std::io::{ErrorKind, Read};
@@ -45,7 +44,7 @@ fn what_is_damaged_stays_and_its_records_are_archived_under_the_next_name() {
     let (archive, store) = store();
     let log = store.log();
     let extent = Extent::of(Sequence(3), Sequence(9));
-    let name = |attempt| name_of(&Extent { attempt, ..extent });
+    let name = |attempt| Extent { attempt, ..extent }.name();
     archive.begin(&name(0)).unwrap().publish(b"junk").unwrap();
     let first = log.write(records(3, 9), &[1; 700_000]).unwrap();
     assert_eq!(first.name, name(1));
@@ -72,13 +71,29 @@ fn what_is_damaged_stays_and_its_records_are_archived_under_the_next_name() {
     assert_eq!(other.name, name(4));
     let coverage = log.coverage(Incarnation(7), Sequence(2), &log.list().unwrap()).unwrap();
     assert_eq!(coverage.last, Some(other));
-    assert_eq!(coverage.useless.len(), 4);
+    assert!(coverage.useless.is_empty(), "the last attempt is looked at first");
+    let coverage = log.coverage(Incarnation(1), Sequence(2), &log.list().unwrap()).unwrap();
+    assert_eq!(coverage.last.as_ref().expect("it is there").name, name(3));
+    let [(useless, why)] = &coverage.useless[..] else { panic!("{coverage:?}") };
+    assert_eq!(useless.attempt, 4);
+    assert!(why.contains("of another log"), "{why}");
     // Somebody is writing the next one.
     archive.begin(&name(5)).unwrap();
     damage(&name(3));
     let why = log.write(records(3, 9), &[1; 700_000]).unwrap_err();
     assert_eq!(why.kind(), ErrorKind::AlreadyExists);
     assert!(why.to_string().contains("is writing"), "{why}");
+    // There is an end of it, and the last reason is told.
+    let last = Extent { attempt: Extent::ATTEMPT_MAX, ..extent };
+    for attempt in 5..Extent::ATTEMPT_MAX {
+        archive.begin(&name(attempt)).map(|mut it| it.publish(b"junk").unwrap()).ok();
+    }
+    archive.state().snapshots.get_mut(&name(5)).expect("it is there").manifest =
+        Some(b"junk".to_vec());
+    archive.begin(&last.name()).unwrap().publish(b"junk").unwrap();
+    let why = log.write(records(3, 9), &[1; 700_000]).unwrap_err();
+    assert_eq!(why.kind(), ErrorKind::InvalidData);
+    assert!(why.to_string().contains("-999: manifest.json: "), "{why}");
     log.prune(Sequence(10), &[]).unwrap();
     assert!(log.list().unwrap().is_empty(), "all of them go");
 }

@@ -85,7 +85,11 @@ fn archived(extents: &[Extent]) -> Option<String> {
     }
     let gaps = if missing > 0 { format!(", but for {missing}") } else { String::new() };
     let (last, stretches) = (next.0 - 1, extents.len());
-    Some(format!("archived log: records {first} to {last}{gaps}, in {stretches} stretches"))
+    let again = match extents.iter().filter(|it| it.attempt > 0).count() {
+        0 => String::new(),
+        count => format!(", {count} of them archived again"),
+    };
+    Some(format!("archived log: records {first} to {last}{gaps}, in {stretches} stretches{again}"))
 }
 
 fn whole(snapshot: &Snapshot, now: i64) -> String {
@@ -123,6 +127,10 @@ mod tests {
         assert_eq!(of(&[]), None);
         let whole = of(&[(3, 9), (3, 12), (13, 20)]);
         assert_eq!(whole.as_deref(), Some("archived log: records 3 to 20, in 3 stretches"));
+        let again = Extent { attempt: 1, ..Extent::of(Sequence(3), Sequence(9)) };
+        let again = archived(&[Extent { attempt: 0, ..again }, again]);
+        let expected = "archived log: records 3 to 9, in 2 stretches, 1 of them archived again";
+        assert_eq!(again.as_deref(), Some(expected));
         let gap = of(&[(3, 9), (15, 20)]);
         let expected = "archived log: records 3 to 20, but for 5, in 2 stretches";
         assert_eq!(gap.as_deref(), Some(expected));

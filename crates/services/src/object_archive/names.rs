@@ -4,7 +4,7 @@
 //! PREFIX/snapshot-{sequence:020}-{number:03}/part-0000-{writer:016x}.rdb
 //!                                           /manifest.json      a snapshot's, or a tombstone
 //!       /snapshot-{sequence:020}-{number:03}.writing     the sign of a writer that lives
-//!       /log-{first:020}-{last:020}/…                    the same: a stretch of the log
+//!       /log-{first:020}-{last:020}[-{attempt:03}]/…     the same: a stretch of the log
 //!       /claim.json                                      who takes the snapshots off the box
 //!       /probe/{entropy:016x}                            shows what the store can do; removed
 //! ```

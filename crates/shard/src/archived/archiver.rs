@@ -208,7 +208,13 @@ impl Archiver {
             behind: point_of(self.behind.chain),
             clock: self.behind.clock,
         };
-        self.store.write(facts, &self.records)?;
+        let written = self.store.write(facts, &self.records)?;
+        if written.name != Extent::of(facts.first.sequence, facts.last).name() {
+            tracing::warn!(
+                name = written.name,
+                "these records were archived before, and what was there is of no use"
+            );
+        }
         self.before = self.behind;
         self.records.clear();
         Ok(())

@@ -2,18 +2,21 @@
 
 use super::stretch::StretchReader;
 use crate::loading::Failure;
-use archive::{Extent, LogStore};
+use archive::{Extent, LogStore, is_useless};
 use base::{Incarnation, Position, Sequence};
 use bytes::Bytes;
 use std::io::{self, ErrorKind};
 
-/// Reads the archived log from a record on.
+/// Reads the archived log from a record on. Of stretches that hold a record it reads the one that
+/// goes furthest, and of the same records the last attempt. Where one turns out to be damaged or
+/// gone, another that has the record takes its place.
 pub struct ArchivedRecords {
     store: LogStore,
     incarnation: Incarnation,
-    /// What was archived when it was last asked.
+    /// What was archived when it was last asked, but for what is of no use.
     extents: Vec<Extent>,
-    reader: StretchReader,
+    useless: Vec<Extent>,
+    reading: Option<(Extent, StretchReader)>,
     next: Sequence,
 }
 
@@ -21,12 +24,13 @@ impl ArchivedRecords {
     /// Begins at this record; `None` if it is not archived.
     ///
     /// # Errors
-    /// The archive's; `InvalidData` if the stretch is damaged, or another log's.
+    /// The archive's; `InvalidData` if all stretches that have it are damaged, or another log's.
     pub fn open(store: &LogStore, from: Position) -> io::Result<Option<Self>> {
         let Position { incarnation, sequence: next } = from;
-        let extents = store.list()?;
-        let Some(reader) = open_at(store, &extents, from)? else { return Ok(None) };
-        Ok(Some(Self { store: store.clone(), incarnation, extents, reader, next }))
+        let (store, extents) = (store.clone(), store.list()?);
+        let mut records =
+            Self { store, incarnation, extents, useless: Vec::new(), reading: None, next };
+        Ok(records.turn()?.then_some(records))
     }
 
     /// The record that comes next.
@@ -39,22 +43,71 @@ impl ArchivedRecords {
     /// # Errors
     /// As [`Self::open`].
     pub fn next(&mut self) -> io::Result<Option<(Position, Bytes)>> {
+        let mut damaged = None;
         loop {
-            if let Some((position, record)) = self.reader.next()? {
-                self.next = position.sequence.next();
-                return Ok(Some((position, record)));
+            if let Some((extent, mut reader)) = self.reading.take() {
+                match reader.next() {
+                    Ok(Some((position, record))) => {
+                        self.reading = Some((extent, reader));
+                        self.next = position.sequence.next();
+                        return Ok(Some((position, record)));
+                    }
+                    Ok(None) => {}
+                    Err(error) if is_useless(&error) => {
+                        damaged = damaged.or(self.give_up(extent, error));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            let from = Position { incarnation: self.incarnation, sequence: self.next };
-            if let Some(reader) = open_at(&self.store, &self.extents, from)? {
-                self.reader = reader;
-                continue;
-            }
-            self.extents = self.store.list()?;
-            match open_at(&self.store, &self.extents, from)? {
-                Some(reader) => self.reader = reader,
-                None => return Ok(None),
+            match (self.turn(), damaged.take()) {
+                (Ok(true), first) => damaged = first,
+                (Ok(false), None) => return Ok(None),
+                (Err(error), None) | (_, Some(error)) => return Err(error),
             }
         }
+    }
+
+    /// Opens a stretch that holds the next record, at that record; whether there is one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    fn turn(&mut self) -> io::Result<bool> {
+        let mut damaged = None;
+        for is_asked in [false, true] {
+            if is_asked {
+                self.extents = self.store.list()?;
+                self.extents.retain(|it| !self.useless.contains(it));
+            }
+            let next = self.next;
+            let holds = |it: &Extent| it.first <= next && next <= it.last;
+            let mut holding: Vec<Extent> = self.extents.iter().copied().filter(holds).collect();
+            holding.sort_by_key(|it| std::cmp::Reverse((it.last, it.attempt)));
+            for extent in holding {
+                let from = Position { incarnation: self.incarnation, sequence: next };
+                match open_in(&self.store, &extent, from) {
+                    Ok(reader) => {
+                        self.reading = Some((extent, reader));
+                        return Ok(true);
+                    }
+                    Err(error) if is_useless(&error) => {
+                        damaged = damaged.or(self.give_up(extent, error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        damaged.map_or(Ok(false), Err)
+    }
+
+    /// Reads no more in this stretch. The error, unless it only says that the stretch is gone.
+    fn give_up(&mut self, extent: Extent, error: io::Error) -> Option<io::Error> {
+        self.extents.retain(|it| *it != extent);
+        self.useless.push(extent);
+        if error.kind() == ErrorKind::NotFound {
+            return None;
+        }
+        tracing::error!("archived log is not used: {error}");
+        Some(error)
     }
 }
 
@@ -83,30 +136,6 @@ pub fn verify(
         }
     }
     Ok(())
-}
-
-/// Opens a stretch that holds a record, at that record: of several the one that goes furthest and
-/// is whole, and of the same records the last attempt, as those before it are damaged.
-fn open_at(
-    store: &LogStore,
-    extents: &[Extent],
-    from: Position,
-) -> io::Result<Option<StretchReader>> {
-    let sequence = from.sequence;
-    let holds = |it: &&Extent| it.first <= sequence && sequence <= it.last;
-    let mut holding: Vec<&Extent> = extents.iter().filter(holds).collect();
-    holding.sort_by_key(|it| std::cmp::Reverse((it.last, it.attempt)));
-    let mut damaged = None;
-    for extent in holding {
-        match open_in(store, extent, from) {
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                tracing::error!("archived log is not used: {error}");
-                damaged = damaged.or(Some(error));
-            }
-            opened => return opened.map(Some),
-        }
-    }
-    damaged.map_or(Ok(None), Err)
 }
 
 fn open_in(store: &LogStore, extent: &Extent, from: Position) -> io::Result<StretchReader> {

@@ -5,7 +5,7 @@ use super::branch::{Named, Outage};
 use super::crash::requests;
 use super::worker::{archiver, open_log, worker};
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, store};
-use archive::{Candidate, Content, Extent, Facts, SnapshotPoint, SnapshotStore};
+use archive::{Candidate, Content, Extent, Facts, SnapshotPoint, SnapshotStore, StretchFacts};
 use base::{Clock, Disk, Incarnation, Position, Sequence};
 use engine::digest::Digest;
 use shard::archived::{ArchivedLog, Need, archive};
@@ -193,10 +193,10 @@ fn what_is_lost_of_the_archive_or_in_its_way_keeps_nothing_in_the_log() {
                 let whole = whole.map(|it| it.whole().expect("it is whole").point.position);
                 let behind = whole.map(|at| at.sequence).filter(|it| *it >= gone.last);
                 led_from = behind.min().expect("there are newer ones");
-                opened.archive().remove(&name(gone)).expect("the disk is whole");
+                opened.archive().remove(&gone.name()).expect("the disk is whole");
             }
             "one that reaches far" => {
-                let mut draft = opened.archive().begin(&name(&far)).expect("nobody has it");
+                let mut draft = opened.archive().begin(&far.name()).expect("nobody has it");
                 draft.publish(b"junk").expect("the disk is whole");
             }
             "what nobody can remove" => {
@@ -259,7 +259,7 @@ fn where_no_older_snapshot_leads_on_the_newest_does() {
         store.archive().remove(candidate.name()).expect("the disk is whole");
     }
     for extent in store.log().list().expect("it lists") {
-        store.archive().remove(&name(&extent)).expect("the disk is whole");
+        store.archive().remove(&extent.name()).expect("the disk is whole");
     }
     let (archive_log, is_over) = (archiver(&disk), AtomicBool::new(false));
     let through = newest.position.sequence;
@@ -277,14 +277,14 @@ fn what_the_archive_lacks_behind_a_trimmed_snapshot_is_archived_from_where_it_en
         let remove = |name: &str| store.archive().remove(name).expect("the disk is whole");
         // Nothing leads on from the log's beginning. Some is archived of what the log still has,
         // and the snapshots that stand there are gone: one leads there, from before the trimming.
-        remove(&name(&extents[0]));
+        remove(&extents[0].name());
         let Some(last) = extents.iter().find(|it| it.last.next() > begins) else { continue };
         let is_led_to = extents[0].last < begins && last.last > extents[0].last;
         if !is_led_to {
             continue;
         }
         for behind in extents.iter().filter(|it| it.last > last.last) {
-            remove(&name(behind));
+            remove(&behind.name());
             gaps += 1;
         }
         for candidate in store.list().expect("it lists") {
@@ -422,7 +422,7 @@ fn log_and_archive_are_read_as_one_and_damage_is_named() {
     let why = read(&disk, Sequence(oldest.0 - 1)).expect_err("that is gone");
     assert_eq!(why, format!("trimmed up to {oldest}"));
     // Each bit of a part's file, and some of its manifest.
-    let folder = Path::new(STORE).join(name(&extents[0]));
+    let folder = Path::new(STORE).join(extents[0].name());
     for entry in disk.list(&folder).expect("it lists") {
         let path = folder.join(&entry.name);
         let step = if entry.name.ends_with(".json") { 1 } else { 97 };
@@ -441,14 +441,55 @@ fn log_and_archive_are_read_as_one_and_damage_is_named() {
     // A stretch that is gone is a gap, not the beginning.
     let archive = archive::DirectoryArchive::open(Arc::new(disk.clone()), Path::new(STORE));
     let archive: Arc<dyn archive::Archive> = Arc::new(archive.expect("the disk is whole"));
-    archive.remove(&name(&extents[1])).expect("it can be removed");
+    archive.remove(&extents[1].name()).expect("it can be removed");
     let why = read(&disk, oldest).expect_err("there is a gap");
     assert!(why.contains("neither in the log nor archived"), "{why}");
     assert_eq!(archive.list(Content::Log).expect("it lists").len(), extents.len() - 1);
 }
 
-fn name(extent: &Extent) -> String {
-    format!("log-{:020}-{:020}", extent.first.0, extent.last.0)
+#[test]
+fn damage_is_read_around_where_another_stretch_holds_the_records() {
+    let (disk, _) = lived(4);
+    let log = store(&disk).expect("the disk is whole").log();
+    let extents = log.list().expect("it lists");
+    let oldest = extents[0].first;
+    let expected = read(&disk, oldest).expect("all of it is there");
+    let found = extents[..2].iter().map(|extent| {
+        let (stretch, mut records) = (log.find(extent).expect("it is whole"), Vec::new());
+        log.open(&stretch).expect("it is there").read_to_end(&mut records).expect("it is whole");
+        (stretch.facts, records)
+    });
+    let [(first, of_first), (second, of_second)] = &found.collect::<Vec<_>>()[..] else {
+        panic!("{extents:?}")
+    };
+    assert_eq!(second.first.sequence, first.last.next(), "one behind the other");
+    let part = |name: &str| {
+        let folder = Path::new(STORE).join(name);
+        let mut parts = disk.list(&folder).expect("it lists").into_iter();
+        let part = parts.find(|entry| !entry.name.ends_with(".json")).expect("it has one");
+        (folder.join(&part.name), part.length as usize)
+    };
+    // Its last byte.
+    let damage = |name: &str| {
+        let (path, length) = part(name);
+        disk.damage(&path, length - 1, 2);
+    };
+    damage(&extents[1].name());
+    let why = read(&disk, oldest).expect_err("nobody else has it");
+    assert!(why.contains(&extents[1].name()), "{why}");
+    let again = log.write(*second, of_second).expect("the disk is whole");
+    assert_eq!(again.name, format!("{}-001", extents[1].name()));
+    assert_eq!(read(&disk, oldest).as_ref(), Ok(&expected));
+    // One that holds both goes further than the first, and ends amid the second.
+    let both =
+        StretchFacts { last: second.last, behind: second.behind, clock: second.clock, ..*first };
+    let both = log.write(both, &[&of_first[..], of_second].concat()).expect("the disk is whole");
+    damage(&both.name);
+    assert_eq!(read(&disk, oldest).as_ref(), Ok(&expected));
+    // A part that is gone.
+    disk.remove(&part(&again.name).0).expect("it is there");
+    let why = read(&disk, oldest).expect_err("no stretch has its last record");
+    assert!(why.contains("log-0000"), "{why}");
 }
 
 #[test]
