@@ -166,7 +166,10 @@ impl SnapshotStore {
                 format!("the parent's snapshot {} in {}: {what}", parent.snapshot, parent.store);
             io::Error::new(io::ErrorKind::InvalidData, what)
         };
-        let found = store.list()?.into_iter().find(|it| it.name() == parent.snapshot);
+        let listed = store.list().map_err(|error| {
+            io::Error::new(error.kind(), format!("the parent's archive {}: {error}", parent.store))
+        })?;
+        let found = listed.into_iter().find(|it| it.name() == parent.snapshot);
         let point = parent.point().map_err(invalid)?;
         match found {
             Some(Candidate::Whole(snapshot)) => {

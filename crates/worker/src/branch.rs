@@ -59,7 +59,8 @@ impl Worker {
             must_not_be_of_a_parent(&self.store, &goal)?;
             return Err("no whole snapshot is as old as that moment".into());
         };
-        must_have_ancestors(&self.store, &snapshot)?;
+        let store = self.store.clone();
+        must_have_ancestors(&store, &snapshot, &mut || self.rest(claimed))?;
         if let Goal::Through(last) = goal {
             self.must_reach(&mut *log, last, claimed)?;
         }

@@ -4,7 +4,7 @@
 use super::errand::Errand;
 use super::lanes::JOB_BYTES;
 use super::{Failure, Step, chain_behind};
-use crate::archived::ArchivedRecords;
+use crate::archived::{ArchivedRecords, verify};
 use crate::recovery::Replayer;
 use archive::{BranchPoint, LogStore, Snapshot, SnapshotPoint, SnapshotStore};
 use base::disk::DiskQueue;
@@ -116,20 +116,22 @@ impl Ancestors {
     }
 }
 
-/// Looks whether all is there that a branch's first snapshot needs of its parents' archives. Only
-/// the last stretch of each is looked into.
+/// Looks whether all is there, and whole, that a branch's first snapshot needs of its parents'
+/// archives, as far as it is log. `rest` is called now and then.
 ///
 /// # Errors
-/// What is missing; those of the archives.
-pub fn must_have_ancestors(store: &SnapshotStore, snapshot: &Snapshot) -> io::Result<()> {
+/// What is damaged or missing; those of the archives.
+pub fn must_have_ancestors(
+    store: &SnapshotStore,
+    snapshot: &Snapshot,
+    rest: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let Some(ancestors) = Ancestors::of(store, snapshot)? else { return Ok(()) };
     for Generation { log, behind, through, .. } in &ancestors.generations {
-        let (of, behind) = (through.position.incarnation, behind.position.sequence);
-        let last = log.coverage(of, behind, &log.list()?)?.last;
-        let archived = last.map_or(behind, |stretch| stretch.facts.last);
-        if archived < through.position.sequence {
-            return Err(missing(archived.next(), &log.location()));
-        }
+        let (from, through) = (behind.position.next(), through.position.sequence);
+        let verified = verify(log, from, through, rest);
+        verified.map_err(|why| format!("the parent's log in {}: {why}", log.location()))?;
+        rest()?;
     }
     Ok(())
 }
