@@ -209,7 +209,7 @@ impl LogStore {
     }
 }
 
-/// Whether a stretch that cannot be read for this is of no use: it is damaged, or gone.
+/// `true` if an error in reading a stretch says that the stretch is damaged or gone, for good.
 pub fn is_useless(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::NotFound)
 }

@@ -73,7 +73,7 @@ pub(crate) fn names_of(sequence: Sequence) -> String {
     format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
 }
 
-/// What a stretch of this name holds.
+/// The extent of the stretch that has this name; `None` if no stretch is called so.
 pub(crate) fn extent_of(name: &str) -> Option<Extent> {
     let mut fields = name.strip_prefix(Content::Log.prefix())?.split('-');
     let (first, last) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);

@@ -21,7 +21,8 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 pub(crate) struct Names {
     /// At most one more than [`NAMES_FEW`].
     signs: Vec<u32>,
-    /// Whether only the names themselves can tell.
+    /// `true` once two names had one sign, or there were more than [`NAMES_FEW`]: the signs say
+    /// nothing any more, and the names themselves are compared.
     are_compared: bool,
 }
 
@@ -41,8 +42,8 @@ impl Names {
         self.signs.push(sign);
     }
 
-    /// Whether every name of these pairs, all of which were added, stands there once. A number is
-    /// the same name as its text.
+    /// `true` if no name stands twice in `pairs`, whose names were all added. A number is the same
+    /// name as its text.
     pub(crate) fn are_distinct(&self, pairs: &Listpack) -> bool {
         !self.are_compared || are_compared_distinct(pairs)
     }

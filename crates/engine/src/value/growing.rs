@@ -323,7 +323,7 @@ mod tests {
         bytes
     }
 
-    /// What is read of a listpack with these names, each with an empty value.
+    /// The listpack that is read from a payload with these names, each with an empty value.
     fn pairs(names: &[&[u8]]) -> Result<Listpack, String> {
         let bytes = payload(names.iter().flat_map(|name| [*name, b""]));
         Source::<Empty>::of_bytes(&bytes).pairs(|_| {}).map_err(|error| error.to_string())

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 pub struct ArchivedRecords {
     store: LogStore,
     incarnation: Incarnation,
-    /// What was archived when it was last asked, but for what is of no use.
+    /// The published stretches when the archive was last listed, without those in `useless`.
     extents: Vec<Extent>,
     useless: Vec<Extent>,
     reading: Option<(Extent, StretchReader)>,
