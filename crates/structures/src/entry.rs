@@ -9,10 +9,15 @@
 //!  ┌──────────────┬───────┬────────────┬──────────────────┬─────┬───────────────────────────┐
 //!  │ access  │tag │ flags │ key length │ expiry, ms (opt) │ key │ value                     │
 //!  │ 24 bits │ 8  │       │ varint     │ i64              │     │ varint length + bytes     │
-//!  └──────────────┴───────┴────────────┴──────────────────┴─────┤ or i64                    │
-//!                                                               │ or pointer to a boxed V   │
+//!  └──────────────┴───────┴────────────┼──────────────────┼─────┤ or i64                    │
+//!                                      │ copy (opt), u64  │     │ or pointer to a boxed V   │
+//!                                      └──────────────────┘     │ or a place, and a count   │
 //!                                                               └───────────────────────────┘
 //! ```
+//! A value that is *cold* is not in memory: what stands here is where it lies, to whoever stored
+//! it. One that is in memory may have a *copy* there, until it is changed: whatever changes the
+//! value in its entry makes the entry forget the copy.
+//!
 //! A key of 16 bytes with a value of 100 takes 4 + 1 + 1 + 16 + 1 + 100 = 123 bytes: the class of
 //! 128. The *tag* is the engine's (type and encoding), *access* is the LRU clock or the LFU
 //! counter. Both lie in one atomic word, so that a read may note its access through a shared
@@ -34,7 +39,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 pub use handle::{EntryMut, EntryRef};
-use layout::{KIND_BOXED, Parts};
+use layout::{KIND_BOXED, KIND_COLD, Parts, Traits};
 
 use crate::prefetch::prefetch;
 use crate::table::{Element, KeyHasher};
@@ -50,6 +55,21 @@ pub enum Payload<'p, V> {
     Integer(i64),
     /// Anything else: collections, and strings that are large or keep changing.
     Boxed(Box<V>),
+    Cold(Cold),
+}
+
+/// A value that is not in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cold {
+    /// Where it lies; what the number means, its owner knows. Not 0.
+    pub place: u64,
+    /// How many elements or bytes it has; [`Self::COUNT_UNKNOWN`] if that is unknown, or more than
+    /// can be said.
+    pub count: u16,
+}
+
+impl Cold {
+    pub const COUNT_UNKNOWN: u16 = u16::MAX;
 }
 
 /// A stored value.
@@ -58,6 +78,7 @@ pub enum ValueRef<'a, V> {
     Bytes(&'a [u8]),
     Integer(i64),
     Boxed(&'a V),
+    Cold(Cold),
 }
 
 impl<V> Clone for ValueRef<'_, V> {
@@ -82,7 +103,8 @@ unsafe impl<V: Sync> Sync for Entry<V> {}
 impl<V> Entry<V> {
     /// An entry with tag 0 and access 0. `expire_at` is Unix time in milliseconds.
     pub fn new(key: &[u8], payload: Payload<'_, V>, expire_at: Option<i64>) -> Self {
-        Self { block: Parts::write(0, key, payload, expire_at), value: PhantomData }
+        let traits = Traits { word: 0, expire: expire_at, copy: None };
+        Self { block: Parts::write(traits, key, payload), value: PhantomData }
     }
 
     /// Sets the tag, any byte; it means to the engine what it wants.
@@ -139,24 +161,12 @@ impl<V> Entry<V> {
         if self.as_mut().set_expire_in_place(expire_at) {
             return self;
         }
-        let key = self.key();
-        let word = self.as_ref().word();
-        let boxed = self.boxed_address();
-        let block = match (self.value(), boxed) {
-            (ValueRef::Bytes(bytes), _) => {
-                Parts::write::<V>(word, key, Payload::Bytes(bytes), expire_at)
-            }
-            (ValueRef::Integer(integer), _) => {
-                Parts::write::<V>(word, key, Payload::Integer(integer), expire_at)
-            }
-            (ValueRef::Boxed(_), address) => Parts::write_boxed(word, key, address, expire_at),
-        };
-        self.free_block();
-        Self { block, value: PhantomData }
+        let traits = Traits { expire: expire_at, ..self.traits() };
+        self.moved(traits, None)
     }
 
-    /// The same key, tag, access and expiry with another value; the old one is returned if it was
-    /// boxed, so that a big one can be dropped elsewhere.
+    /// The same key, tag, access and expiry with another value, without a copy; the old one is
+    /// returned if it was boxed, so that a big one can be dropped elsewhere.
     pub fn with_payload(mut self, payload: Payload<'_, V>) -> (Self, Option<Box<V>>) {
         let payload = match payload {
             Payload::Bytes(bytes) if self.as_mut().set_bytes_in_place(bytes) => {
@@ -164,28 +174,44 @@ impl<V> Entry<V> {
             }
             other => other,
         };
-        let view = self.as_ref();
-        let block = Parts::write(view.word(), view.key(), payload, view.expire_at());
+        self.exchanged(payload, None)
+    }
+
+    /// As [`Self::with_payload`], of a value of which a copy lies at this place, which is not 0.
+    pub fn with_copied_payload(self, payload: Payload<'_, V>, copy: u64) -> (Self, Option<Box<V>>) {
+        self.exchanged(payload, Some(copy))
+    }
+
+    fn exchanged(self, payload: Payload<'_, V>, copy: Option<u64>) -> (Self, Option<Box<V>>) {
+        let traits = Traits { copy, ..self.traits() };
+        let block = Parts::write(traits, self.key(), payload);
         let old = self.into_boxed();
         (Self { block, value: PhantomData }, old)
     }
 
-    /// The same entry under another key.
+    /// The same entry under another key, without a copy. A cold value stays where it lies.
     #[must_use]
     pub fn with_key(self, key: &[u8]) -> Self {
-        let word = self.as_ref().word();
-        let expire_at = self.expire_at();
+        let traits = Traits { copy: None, ..self.traits() };
+        self.moved(traits, Some(key))
+    }
+
+    /// The same value in another block, with other traits or under another key.
+    fn moved(self, traits: Traits, key: Option<&[u8]>) -> Self {
+        let key = key.unwrap_or_else(|| self.key());
         let block = match self.value() {
-            ValueRef::Bytes(bytes) => {
-                Parts::write::<V>(word, key, Payload::Bytes(bytes), expire_at)
-            }
-            ValueRef::Integer(value) => {
-                Parts::write::<V>(word, key, Payload::Integer(value), expire_at)
-            }
-            ValueRef::Boxed(_) => Parts::write_boxed(word, key, self.boxed_address(), expire_at),
+            ValueRef::Bytes(bytes) => Parts::write::<V>(traits, key, Payload::Bytes(bytes)),
+            ValueRef::Integer(value) => Parts::write::<V>(traits, key, Payload::Integer(value)),
+            ValueRef::Cold(cold) => Parts::write::<V>(traits, key, Payload::Cold(cold)),
+            ValueRef::Boxed(_) => Parts::write_boxed(traits, key, self.boxed_address()),
         };
         self.free_block();
         Self { block, value: PhantomData }
+    }
+
+    fn traits(&self) -> Traits {
+        let view = self.as_ref();
+        Traits { word: view.word(), expire: view.expire_at(), copy: view.copy_place() }
     }
 
     /// Ends the entry and returns its value if it was boxed.
@@ -230,9 +256,13 @@ impl<V: std::fmt::Debug> std::fmt::Debug for Entry<V> {
     }
 }
 
-// SAFETY: the raw value is the block's address (checked to have 48 bits by the table); turning it
-// back makes the same owner. Shared handles change nothing but the atomic word, and neither kind
-// of handle can change the key.
+/// Set in an entry's raw value if its value is cold: blocks are aligned to more than two bytes, so
+/// no address has this bit.
+const COLD_BIT: u64 = 1;
+
+// SAFETY: the raw value is the block's address (checked to have 48 bits by the table), and a bit
+// that no address has; turning it back makes the same owner. Shared handles change nothing but the
+// atomic word, and neither kind of handle can change the key, or make a value cold or not.
 unsafe impl<V> Element for Entry<V> {
     type Ref<'a>
         = EntryRef<'a, V>
@@ -245,7 +275,13 @@ unsafe impl<V> Element for Entry<V> {
 
     #[inline]
     fn into_raw(self) -> u64 {
-        std::mem::ManuallyDrop::new(self).block.as_ptr().expose_provenance() as u64
+        let mark = if Parts::of(self.block).kind() == KIND_COLD { COLD_BIT } else { 0 };
+        std::mem::ManuallyDrop::new(self).block.as_ptr().expose_provenance() as u64 | mark
+    }
+
+    #[inline]
+    fn is_light(raw: u64) -> bool {
+        raw & COLD_BIT != 0
     }
 
     #[inline]
@@ -286,7 +322,7 @@ unsafe impl<V> Element for Entry<V> {
 
     #[inline]
     fn prefetch(raw: u64) {
-        let block: *const u8 = std::ptr::without_provenance(raw as usize);
+        let block: *const u8 = std::ptr::without_provenance((raw & !COLD_BIT) as usize);
         prefetch(block);
         // A small value ends on the second line more often than not.
         prefetch(block.wrapping_add(64));
@@ -295,6 +331,6 @@ unsafe impl<V> Element for Entry<V> {
 
 #[inline]
 fn block_at(raw: u64) -> NonNull<u8> {
-    let block = std::ptr::with_exposed_provenance_mut(raw as usize);
+    let block = std::ptr::with_exposed_provenance_mut((raw & !COLD_BIT) as usize);
     NonNull::new(block).expect("an entry's block is never at address 0")
 }

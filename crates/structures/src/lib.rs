@@ -40,7 +40,7 @@ pub mod table;
 pub mod twin;
 mod varint;
 
-pub use entry::{Entry, EntryMut, EntryRef, Payload, ValueRef};
+pub use entry::{Cold, Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
 pub use member::{Field, FieldMut, FieldRef, Member, MemberBuffer, MemberRef};

@@ -96,6 +96,12 @@ pub unsafe trait Element: Sized {
     fn has_same_key(a: Self::Ref<'_>, b: Self::Ref<'_>) -> bool;
     /// The hash of the key, always the same for one hasher.
     fn hash(element: Self::Ref<'_>, hasher: &KeyHasher) -> u64;
+    /// Whether what `raw` refers to holds little in memory: [`Table::sweep`] passes it by without
+    /// a look. What its owner says of itself in [`Self::into_raw`].
+    #[inline]
+    fn is_light(_raw: u64) -> bool {
+        false
+    }
     /// Asks the processor to load what `raw` refers to. Any value is allowed.
     #[inline]
     fn prefetch(_raw: u64) {}

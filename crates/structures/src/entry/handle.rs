@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use super::layout::{KIND_BOXED, KIND_BYTES, KIND_INTEGER, Parts, write_bytes};
-use super::{ACCESS_MAX, ValueRef};
+use super::layout::{
+    KIND_BOXED, KIND_BYTES, KIND_COLD, KIND_INTEGER, Parts, write_bytes, write_cold,
+};
+use super::{ACCESS_MAX, Cold, ValueRef};
 
 /// Shared access to an entry.
 pub struct EntryRef<'a, V> {
@@ -55,6 +57,7 @@ impl<'a, V> EntryRef<'a, V> {
                 // SAFETY: a value of this kind is an integer of eight bytes.
                 ValueRef::Integer(unsafe { parts.value().cast::<i64>().read_unaligned() })
             }
+            KIND_COLD => ValueRef::Cold(parts.cold()),
             _ => {
                 let boxed = std::ptr::with_exposed_provenance(parts.boxed_address());
                 // SAFETY: the address came from `Box::<V>::into_raw`, and the entry owns the box
@@ -62,6 +65,20 @@ impl<'a, V> EntryRef<'a, V> {
                 ValueRef::Boxed(unsafe { &*boxed })
             }
         }
+    }
+
+    /// Whether the value is not in memory.
+    #[inline]
+    pub fn is_cold(self) -> bool {
+        self.parts().kind() == KIND_COLD
+    }
+
+    /// Where a copy of the value lies that is in memory, if one does.
+    #[inline]
+    pub fn copy_place(self) -> Option<u64> {
+        // SAFETY: the room of a copy's place holds eight bytes of it.
+        let place = self.parts().copy_place().map(|at| unsafe { at.read_unaligned() });
+        place.filter(|place| *place != 0)
     }
 
     /// When the entry expires: Unix time in milliseconds.
@@ -75,13 +92,14 @@ impl<'a, V> EntryRef<'a, V> {
         self.parts().word().load(Ordering::Relaxed)
     }
 
-    /// The engine's byte for type and encoding.
+    /// A byte that means to the engine what it wants.
     #[inline]
     pub fn tag(self) -> u8 {
         (self.word() >> 24) as u8
     }
 
-    pub(super) fn set_tag(self, tag: u8) {
+    /// Sets the tag, through a shared borrow as [`Self::set_access`] does.
+    pub fn set_tag(self, tag: u8) {
         let word = self.word() & ACCESS_MAX | u32::from(tag) << 24;
         self.parts().word().store(word, Ordering::Relaxed);
     }
@@ -135,6 +153,38 @@ impl<'a, V> EntryMut<'a, V> {
         self.as_ref().set_tag(tag);
     }
 
+    /// Forgets the copy; where it lay. Who changes the value calls it first, if the copy's space
+    /// is to be given back: the change itself forgets the copy and its place.
+    #[inline]
+    pub fn take_copy(&mut self) -> Option<u64> {
+        let place = self.as_ref().copy_place()?;
+        if let Some(at) = Parts::of(self.block).copy_place() {
+            // SAFETY: the room of a copy's place holds eight bytes, exclusive while the entry is.
+            unsafe { at.write_unaligned(0) };
+        }
+        Some(place)
+    }
+
+    /// A cold value, or the copy of one that is in memory, was moved to another place. False, and
+    /// no change, if there is neither.
+    pub fn set_place(&mut self, place: u64) -> bool {
+        let parts = Parts::of(self.block);
+        if parts.kind() == KIND_COLD {
+            let Cold { count, .. } = parts.cold();
+            // SAFETY: a value of this kind has ten bytes, exclusive while the entry is.
+            unsafe { write_cold(parts.value(), Cold { place, count }) };
+            return true;
+        }
+        match parts.copy_place() {
+            Some(at) if self.as_ref().copy_place().is_some() => {
+                // SAFETY: the room of a copy's place holds eight bytes of it.
+                unsafe { at.write_unaligned(place) };
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The boxed value.
     pub fn boxed_mut(&mut self) -> Option<&mut V> {
         let again = Self { block: self.block, entry: PhantomData };
@@ -142,11 +192,12 @@ impl<'a, V> EntryMut<'a, V> {
     }
 
     /// The boxed value, for as long as the entry may be borrowed.
-    pub fn into_boxed_mut(self) -> Option<&'a mut V> {
+    pub fn into_boxed_mut(mut self) -> Option<&'a mut V> {
         let parts = Parts::of(self.block);
         if parts.kind() != KIND_BOXED {
             return None;
         }
+        self.take_copy();
         let boxed = std::ptr::with_exposed_provenance_mut(parts.boxed_address());
         // SAFETY: the address came from `Box::<V>::into_raw`, and the entry, which owns the box,
         // is exclusive during `'a`. `boxed_mut` shortens the result to its own borrow.
@@ -159,6 +210,7 @@ impl<'a, V> EntryMut<'a, V> {
         if parts.kind() != KIND_BYTES {
             return None;
         }
+        self.take_copy();
         let (bytes, len) = parts.bytes();
         // SAFETY: the value's bytes are exclusive while the entry is.
         Some(unsafe { std::slice::from_raw_parts_mut(bytes, len) })
@@ -171,6 +223,7 @@ impl<'a, V> EntryMut<'a, V> {
         if parts.kind() != KIND_BYTES || parts.size() != parts.size_with_bytes(bytes.len()) {
             return false;
         }
+        self.take_copy();
         // SAFETY: the block's size is enough for the new length, and `bytes` is someone else's:
         // nobody can hold a borrow of this entry's bytes beside `self`.
         unsafe { write_bytes(parts.value(), bytes) };
@@ -183,6 +236,7 @@ impl<'a, V> EntryMut<'a, V> {
         if parts.kind() != KIND_INTEGER {
             return false;
         }
+        self.take_copy();
         // SAFETY: a value of this kind is an integer of eight bytes.
         unsafe { parts.value().cast::<i64>().write_unaligned(integer) };
         true

@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-use super::Payload;
+use super::{Cold, Payload};
 use crate::size_class::size_class;
 use crate::varint;
 
@@ -13,10 +13,15 @@ const KIND_MASK: u8 = 0b110;
 pub(super) const KIND_BYTES: u8 = 0b000;
 pub(super) const KIND_INTEGER: u8 = 0b010;
 pub(super) const KIND_BOXED: u8 = 0b100;
+pub(super) const KIND_COLD: u8 = 0b110;
+/// The value is in memory, and a copy of it may lie at the place that the entry names.
+const HAS_PLACE: u8 = 0b1000;
 
 const FLAGS_AT: usize = 4;
 const KEY_LENGTH_AT: usize = 5;
 const WORD_BYTES: usize = 8;
+/// A place, and a count of elements or bytes.
+const COLD_BYTES: usize = 10;
 /// The atomic word needs four; pointers and integers are read unaligned.
 const ALIGN: usize = 8;
 
@@ -26,7 +31,7 @@ pub(super) struct Parts {
     pub block: NonNull<u8>,
     pub flags: u8,
     pub key_len: usize,
-    /// Behind the key's length: the expiry if there is one, else the key.
+    /// Behind the key's length: the expiry and the copy's place, if they have room, then the key.
     after_key_length: *mut u8,
 }
 
@@ -69,9 +74,29 @@ impl Parts {
 
     #[inline]
     pub fn key(&self) -> *mut u8 {
-        let expire_bytes = if self.has_expire() { WORD_BYTES } else { 0 };
         // SAFETY: inside the block.
-        unsafe { self.after_key_length.add(expire_bytes) }
+        unsafe { self.after_key_length.add(words_before_key(self.flags) * WORD_BYTES) }
+    }
+
+    /// The address of the copy's place, if it has room.
+    #[inline]
+    pub fn copy_place(&self) -> Option<*mut u64> {
+        let words = usize::from(self.has_expire());
+        // SAFETY: inside the block: the place comes behind the expiry, before the key.
+        let at = || unsafe { self.after_key_length.add(words * WORD_BYTES) };
+        (self.flags & HAS_PLACE != 0).then(|| at().cast())
+    }
+
+    /// The cold value. Only for `KIND_COLD`.
+    #[inline]
+    pub fn cold(&self) -> Cold {
+        debug_assert_eq!(self.kind(), KIND_COLD);
+        // SAFETY: a value of this kind is a place of eight bytes and a count of two.
+        unsafe {
+            let place = self.value().cast::<u64>().read_unaligned();
+            let count = self.value().add(WORD_BYTES).cast::<u16>().read_unaligned();
+            Cold { place, count }
+        }
     }
 
     #[inline]
@@ -112,6 +137,7 @@ impl Parts {
     pub fn size(&self) -> usize {
         match self.kind() {
             KIND_BYTES => self.size_with_bytes(self.bytes().1),
+            KIND_COLD => size_class(self.head_bytes() + COLD_BYTES),
             _ => size_class(self.head_bytes() + WORD_BYTES),
         }
     }
@@ -128,39 +154,68 @@ impl Parts {
     }
 
     /// Allocates and fills a block.
-    pub fn write<V>(
-        word: u32,
-        key: &[u8],
-        payload: Payload<'_, V>,
-        expire: Option<i64>,
-    ) -> NonNull<u8> {
+    pub fn write<V>(traits: Traits, key: &[u8], payload: Payload<'_, V>) -> NonNull<u8> {
         match payload {
             Payload::Bytes(bytes) => {
                 let value_bytes = varint::len(bytes.len()) + bytes.len();
-                let head = write_head(word, KIND_BYTES, key, value_bytes, expire);
+                let head = write_head(traits, KIND_BYTES, key, value_bytes);
                 // SAFETY: `write_head` left room for the length and the bytes at `head.value`.
                 unsafe { write_bytes(head.value, bytes) };
                 head.block
             }
             Payload::Integer(integer) => {
-                let head = write_head(word, KIND_INTEGER, key, WORD_BYTES, expire);
+                let head = write_head(traits, KIND_INTEGER, key, WORD_BYTES);
                 // SAFETY: `write_head` left room for eight bytes at `head.value`.
                 unsafe { head.value.cast::<i64>().write_unaligned(integer) };
                 head.block
             }
+            Payload::Cold(cold) => {
+                let head = write_head(traits, KIND_COLD, key, COLD_BYTES);
+                // SAFETY: `write_head` left room for ten bytes at `head.value`.
+                unsafe { write_cold(head.value, cold) };
+                head.block
+            }
             Payload::Boxed(boxed) => {
                 let address = Box::into_raw(boxed).expose_provenance();
-                Self::write_boxed(word, key, address, expire)
+                Self::write_boxed(traits, key, address)
             }
         }
     }
 
     /// Allocates and fills a block whose value is the box at `address`.
-    pub fn write_boxed(word: u32, key: &[u8], address: usize, expire: Option<i64>) -> NonNull<u8> {
-        let head = write_head(word, KIND_BOXED, key, WORD_BYTES, expire);
+    pub fn write_boxed(traits: Traits, key: &[u8], address: usize) -> NonNull<u8> {
+        let head = write_head(traits, KIND_BOXED, key, WORD_BYTES);
         // SAFETY: `write_head` left room for eight bytes at `head.value`.
         unsafe { head.value.cast::<u64>().write_unaligned(address as u64) };
         head.block
+    }
+}
+
+/// What an entry has beside its key and its value.
+#[derive(Clone, Copy)]
+pub(super) struct Traits {
+    /// The access and tag word.
+    pub word: u32,
+    pub expire: Option<i64>,
+    /// Where a copy of the value lies.
+    pub copy: Option<u64>,
+}
+
+/// The words that stand before the key: expiry and place of the copy.
+#[inline]
+fn words_before_key(flags: u8) -> usize {
+    usize::from(flags & HAS_EXPIRE) + usize::from(flags & HAS_PLACE != 0)
+}
+
+/// Writes a cold value.
+///
+/// # Safety
+/// `at` must have room for ten bytes.
+pub(super) unsafe fn write_cold(at: *mut u8, cold: Cold) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at.cast::<u64>().write_unaligned(cold.place);
+        at.add(WORD_BYTES).cast::<u16>().write_unaligned(cold.count);
     }
 }
 
@@ -186,14 +241,17 @@ struct Head {
     value: *mut u8,
 }
 
-fn write_head(word: u32, kind: u8, key: &[u8], value_bytes: usize, expire: Option<i64>) -> Head {
-    let expire_bytes = if expire.is_some() { WORD_BYTES } else { 0 };
-    let head_bytes = KEY_LENGTH_AT + varint::len(key.len()) + expire_bytes + key.len();
+fn write_head(traits: Traits, kind: u8, key: &[u8], value_bytes: usize) -> Head {
+    let Traits { word, expire, copy } = traits;
+    let flags = kind
+        | if expire.is_some() { HAS_EXPIRE } else { 0 }
+        | if copy.is_some() { HAS_PLACE } else { 0 };
+    let words = words_before_key(flags);
+    let head_bytes = KEY_LENGTH_AT + varint::len(key.len()) + words * WORD_BYTES + key.len();
     let layout = layout(size_class(head_bytes + value_bytes));
     // SAFETY: the size is not zero.
     let allocated = unsafe { alloc(layout) };
     let Some(block) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-    let flags = kind | if expire.is_some() { HAS_EXPIRE } else { 0 };
     // SAFETY: everything written lies in the first `head_bytes` bytes of the block, which nobody
     // else knows yet.
     let value = unsafe {
@@ -202,6 +260,10 @@ fn write_head(word: u32, kind: u8, key: &[u8], value_bytes: usize, expire: Optio
         let mut at = varint::write(block.add(KEY_LENGTH_AT).as_ptr(), key.len());
         if let Some(expire) = expire {
             at.cast::<i64>().write_unaligned(expire);
+            at = at.add(WORD_BYTES);
+        }
+        if let Some(copy) = copy {
+            at.cast::<u64>().write_unaligned(copy);
             at = at.add(WORD_BYTES);
         }
         at.copy_from_nonoverlapping(key.as_ptr(), key.len());

@@ -9,6 +9,7 @@ enum Value {
     Bytes(Vec<u8>),
     Integer(i64),
     Boxed(Vec<u64>),
+    Cold(Cold),
 }
 
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ struct Twin {
     expire_at: Option<i64>,
     tag: u8,
     access: u32,
+    /// Where a copy of the value lies.
+    copy: Option<u64>,
 }
 
 /// What a step draws.
@@ -28,11 +31,16 @@ impl Dice {
     }
 
     fn value(&mut self) -> Value {
-        match self.below(4) {
+        match self.below(5) {
             0 => Value::Integer(self.roll() as i64),
+            2 => Value::Cold(Cold { place: self.place(), count: self.roll() as u16 }),
             1 => Value::Boxed(vec![self.roll(); self.below(5)]),
             _ => Value::Bytes(self.bytes(300)),
         }
+    }
+
+    fn place(&mut self) -> u64 {
+        self.roll().max(1)
     }
 
     fn expire(&mut self) -> Option<i64> {
@@ -45,6 +53,7 @@ fn payload(value: &Value) -> Payload<'_, Vec<u64>> {
         Value::Bytes(bytes) => Payload::Bytes(bytes),
         Value::Integer(integer) => Payload::Integer(*integer),
         Value::Boxed(boxed) => Payload::Boxed(Box::new(boxed.clone())),
+        Value::Cold(cold) => Payload::Cold(*cold),
     }
 }
 
@@ -54,14 +63,18 @@ fn check(entry: &Entry<Vec<u64>>, twin: &Twin) {
         ValueRef::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
         ValueRef::Integer(integer) => Value::Integer(integer),
         ValueRef::Boxed(boxed) => Value::Boxed(boxed.clone()),
+        ValueRef::Cold(cold) => Value::Cold(cold),
     };
+    let view = entry.as_ref();
+    assert_eq!(view.is_cold(), matches!(value, Value::Cold(_)));
+    assert_eq!(view.copy_place(), twin.copy);
     assert_eq!(value, twin.value);
     assert_eq!(entry.expire_at(), twin.expire_at);
     assert_eq!((entry.tag(), entry.access()), (twin.tag, twin.access));
 }
 
 fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, dice: &mut Dice) -> Entry<Vec<u64>> {
-    match dice.below(8) {
+    match dice.below(10) {
         0 => {
             twin.expire_at = dice.expire();
             entry.with_expire(twin.expire_at)
@@ -69,13 +82,19 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, dice: &mut Dice) -> Entry<V
         1 => {
             let old = std::mem::replace(&mut twin.value, dice.value());
             let was_bytes = matches!((&old, &twin.value), (Value::Bytes(_), Value::Bytes(_)));
-            let (entry, boxed) = entry.with_payload(payload(&twin.value));
+            let is_cold = matches!(twin.value, Value::Cold(_));
+            twin.copy = (!is_cold && dice.below(2) == 0).then(|| dice.place());
+            let (entry, boxed) = match twin.copy {
+                Some(copy) => entry.with_copied_payload(payload(&twin.value), copy),
+                None => entry.with_payload(payload(&twin.value)),
+            };
             assert_eq!(boxed.is_some(), matches!(old, Value::Boxed(_)));
             assert!(!was_bytes || boxed.is_none());
             entry
         }
         2 => {
             twin.key = dice.bytes(200);
+            twin.copy = None;
             entry.with_key(&twin.key)
         }
         3 => {
@@ -92,6 +111,7 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, dice: &mut Dice) -> Entry<V
             let size = entry.allocated_bytes();
             if entry.as_mut().set_bytes_in_place(&bytes) {
                 twin.value = Value::Bytes(bytes);
+                twin.copy = None;
                 assert_eq!(entry.allocated_bytes(), size);
             }
             entry
@@ -100,20 +120,38 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, dice: &mut Dice) -> Entry<V
             let integer = dice.roll() as i64;
             if entry.as_mut().set_integer_in_place(integer) {
                 twin.value = Value::Integer(integer);
+                twin.copy = None;
             }
+            entry
+        }
+        7 => {
+            assert_eq!(entry.as_mut().take_copy(), twin.copy.take());
+            entry
+        }
+        8 => {
+            let moved = dice.place();
+            let is_moved = entry.as_mut().set_place(moved);
+            let has_place = matches!(twin.value, Value::Cold(_)) || twin.copy.is_some();
+            assert_eq!(is_moved, has_place);
+            if let Value::Cold(cold) = &mut twin.value {
+                cold.place = moved;
+            }
+            twin.copy = twin.copy.map(|_| moved);
             entry
         }
         _ => {
             match &mut twin.value {
                 Value::Boxed(boxed) => {
+                    twin.copy = None;
                     boxed.push(7);
                     entry.as_mut().boxed_mut().expect("the twin's is boxed").push(7);
                 }
                 Value::Bytes(bytes) => {
+                    twin.copy = None;
                     bytes.reverse();
                     entry.as_mut().bytes_mut().expect("the twin's are bytes").reverse();
                 }
-                Value::Integer(_) => {
+                Value::Integer(_) | Value::Cold(_) => {
                     let mut handle = entry.as_mut();
                     assert!(handle.boxed_mut().is_none() && handle.bytes_mut().is_none());
                 }
@@ -133,6 +171,7 @@ fn behaves_like_its_twin() {
             expire_at: dice.expire(),
             tag: 0,
             access: 0,
+            copy: None,
         };
         let mut entry = Entry::new(&twin.key, payload(&twin.value), twin.expire_at);
         for _ in 0..60 {
@@ -149,6 +188,31 @@ fn key_of_16_with_value_of_100_takes_128_bytes() {
     assert_eq!(entry.allocated_bytes(), 128);
     let entry = Entry::<()>::new(&[b'k'; 16], Payload::Integer(1), None);
     assert_eq!(entry.allocated_bytes(), 32);
+    let cold = Cold { place: 1, count: 100 };
+    let entry = Entry::<()>::new(&[b'k'; 16], Payload::Cold(cold), None);
+    assert_eq!(entry.allocated_bytes(), 32);
+}
+
+#[test]
+fn a_sweep_visits_what_is_in_memory_and_passes_cold_values_by() {
+    let hasher = KeyHasher::fixed(3);
+    let mut table = Table::new(hasher);
+    for n in 0..5000_u64 {
+        let key = format!("key:{n}");
+        let cold = Cold { place: n + 1, count: 0 };
+        let payload =
+            if n % 5 == 0 { Payload::Integer(n as i64) } else { Payload::<()>::Cold(cold) };
+        table.insert(hasher.hash(key.as_bytes()), Entry::new(key.as_bytes(), payload, None));
+    }
+    let (mut position, mut seen) = (Some(0), std::collections::BTreeSet::new());
+    while let Some(at) = position {
+        position = table.sweep(at, 3, |entry| {
+            let ValueRef::Integer(n) = entry.value() else { panic!("it is cold") };
+            assert!(seen.insert(n), "each is met once a round");
+        });
+    }
+    assert_eq!(seen.len(), 1000);
+    assert_eq!(Table::<Entry<()>>::new(hasher).sweep(0, 1, |_| {}), None);
 }
 
 #[test]

@@ -56,6 +56,38 @@ impl<E: Element> Table<E> {
         position >> CURSOR_SHIFT
     }
 
+    /// Visits the elements that are not light ([`Element::is_light`]) from the hash `position` on,
+    /// in hash order, in up to `buckets_max` buckets: a walk that goes round and round, in which
+    /// light elements cost no memory access but their bucket's. Returns where to go on, `None` at
+    /// the end of the table.
+    pub fn sweep<'t>(
+        &'t self,
+        mut position: u64,
+        buckets_max: usize,
+        mut visit: impl FnMut(E::Ref<'t>),
+    ) -> Option<u64> {
+        if self.segments.is_empty() {
+            return None;
+        }
+        for _ in 0..buckets_max {
+            let segment = self.segment_of(position);
+            let from = segment.fraction_of_hash(position);
+            let to = segment.home_end(segment.home(from));
+            let mut heavy = |visit: &mut dyn FnMut(u64)| {
+                segment.for_fractions(from, to, |stored| {
+                    if !E::is_light(stored.raw()) {
+                        visit(stored.raw());
+                    }
+                });
+            };
+            heavy(&mut |raw| E::prefetch(raw));
+            // SAFETY: `raw` lies in a slot, and the table is borrowed for `'t`.
+            heavy(&mut |raw| visit(unsafe { E::borrow(raw) }));
+            position = segment.position_of(to)?;
+        }
+        Some(position)
+    }
+
     /// An element chosen evenly by `random`, 64 random bits; `None` if there is none.
     pub fn random(&self, random: u64) -> Option<E::Ref<'_>> {
         if self.len == 0 {
