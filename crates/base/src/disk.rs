@@ -47,7 +47,8 @@ pub trait Disk: Send + Sync {
     /// As [`Self::create_new`], for a file that is written and not read for long: past the page
     /// cache where the file system can, so that neither memory nor the log's syncs suffer from it.
     /// Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an offset, take that way;
-    /// any other is right, but slow. Those of a [`block_buffer`] are not copied before.
+    /// any other is right, but slow. Those of a [`block_buffer`] are not copied before. Likewise
+    /// reads: those of whole blocks into one are not copied, and wait for no other read.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken.

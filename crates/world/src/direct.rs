@@ -7,8 +7,9 @@
 //! at most.
 //!
 //! The device wants memory, offsets and lengths in whole blocks, so pieces go through an aligned
-//! buffer, unless the bytes stand in one already: then they are the caller's one piece. What is not
-//! whole blocks goes through the page cache, on a second handle; the kernel keeps the two coherent.
+//! buffer, unless the bytes stand in one already: then they are the caller's one piece, and a read
+//! into one waits for no other read. What is not whole blocks goes through the page cache, on a
+//! second handle; the kernel keeps the two coherent.
 
 use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
@@ -56,15 +57,39 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn
     let plain = open_file(options, path, OFlags::empty())?;
     let again = open_file(options.create_new(false), path, OFlags::DIRECT);
     Ok(match again {
-        Ok(direct) => {
-            let plain = RealFile(plain);
-            Arc::new(DirectFile { plain, direct, piece: Mutex::new(Piece::new()) })
-        }
+        Ok(direct) => Arc::new(DirectFile::new(plain, direct)),
         Err(_) => Arc::new(RealFile(plain)),
     })
 }
 
 impl DirectFile {
+    fn new(plain: File, direct: File) -> Self {
+        Self { plain: RealFile(plain), direct, piece: Mutex::new(Piece::new()) }
+    }
+
+    /// Reads whole blocks into memory that is aligned. Takes no lock: threads that read at the same
+    /// time have the device work for all of them.
+    fn read_blocks(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            let at = offset + done as u64;
+            let count = match self.direct.read_at(&mut into[done..], at) {
+                Ok(0) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                    return Ok(done + self.plain.read_at(at, &mut into[done..])?);
+                }
+                outcome => outcome?,
+            };
+            done += count;
+            if !is_whole(count as u64) {
+                // The end of the file, or a file system that stops in the middle of a block.
+                return Ok(done + self.plain.read_at(offset + done as u64, &mut into[done..])?);
+            }
+        }
+        Ok(done)
+    }
+
     /// Writes whole blocks, piece by piece; `fill` puts the bytes behind `done` into a piece.
     fn write_pieces(
         &self,
@@ -100,6 +125,11 @@ fn is_whole(number: u64) -> bool {
     number.is_multiple_of(DIRECT_BLOCK_BYTES as u64)
 }
 
+/// Whether the device takes this memory as it is.
+fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(DIRECT_BLOCK_BYTES)
+}
+
 impl DiskFile for DirectFile {
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
         self.plain.stands_at(path)
@@ -112,6 +142,9 @@ impl DiskFile for DirectFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         if !is_whole(offset) {
             return self.plain.read_at(offset, into);
+        }
+        if is_whole(into.len() as u64) && is_aligned(into) {
+            return self.read_blocks(offset, into);
         }
         let mut piece = self.piece.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done = 0;
@@ -142,7 +175,7 @@ impl DiskFile for DirectFile {
             return self.plain.write_at(offset, bytes);
         }
         let whole = bytes.len() - bytes.len() % DIRECT_BLOCK_BYTES;
-        if bytes.as_ptr().addr().is_multiple_of(DIRECT_BLOCK_BYTES) {
+        if is_aligned(bytes) {
             self.write_piece(offset, &bytes[..whole])?;
         } else {
             self.write_pieces(offset, whole, |done, piece| {
@@ -186,9 +219,10 @@ impl DiskFile for DirectFile {
 mod tests {
     use crate::disk::RealDisk;
     use base::Disk;
-    use base::disk::{DIRECT_BLOCK_BYTES, block_buffer};
+    use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::thread;
 
     fn directory(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("kiln-direct-{}-{name}", std::process::id()))
@@ -268,6 +302,54 @@ mod tests {
         let bytes = cached(&path);
         assert_eq!(bytes.len(), 1 << 20);
         assert!(bytes[..10] == [9; 10] && bytes[10..].iter().all(|byte| *byte == 0));
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Reads `length` bytes into memory that begins `shift` bytes behind a block's beginning.
+    fn read(file: &dyn DiskFile, offset: usize, length: usize, shift: usize) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        let start = block_buffer(&mut buffer, length + shift) + shift;
+        buffer.resize(start + length, 7);
+        let count = file.read_at(offset as u64, &mut buffer[start..]).unwrap();
+        buffer[start..start + count].to_vec()
+    }
+
+    #[test]
+    fn threads_read_blocks_of_one_file_at_a_time() {
+        const BLOCKS: usize = 64;
+        let directory = directory("threads");
+        let _ = fs::remove_dir_all(&directory);
+        RealDisk.create_directory(&directory).unwrap();
+        let file = RealDisk.create_direct(&directory.join("file")).unwrap();
+        let bytes: Vec<u8> =
+            (0..BLOCKS * DIRECT_BLOCK_BYTES + 100).map(|at| (at / 1021 % 256) as u8).collect();
+        file.write_at(0, &bytes).unwrap();
+        let (file, bytes) = (&*file, &bytes);
+        thread::scope(|scope| {
+            for reader in 0..8 {
+                scope.spawn(move || {
+                    for turn in 0..BLOCKS {
+                        let at = (turn * 5 + reader * 8) % BLOCKS * DIRECT_BLOCK_BYTES;
+                        // Aligned; in odd memory; of an odd length; at an odd place.
+                        for (offset, length, shift) in [
+                            (at, DIRECT_BLOCK_BYTES, 0),
+                            (at, 3 * DIRECT_BLOCK_BYTES, 0),
+                            (at, DIRECT_BLOCK_BYTES, 1),
+                            (at, 5000, 0),
+                            (at + 3, DIRECT_BLOCK_BYTES, 0),
+                        ] {
+                            let end = (offset + length).min(bytes.len());
+                            let expected = &bytes[offset..end];
+                            assert!(read(file, offset, length, shift) == expected, "at {offset}");
+                        }
+                    }
+                });
+            }
+        });
+        // Through the end of the file, and behind it.
+        let last = BLOCKS * DIRECT_BLOCK_BYTES;
+        assert!(read(file, last, DIRECT_BLOCK_BYTES, 0) == bytes[last..]);
+        assert_eq!(read(file, last + DIRECT_BLOCK_BYTES, DIRECT_BLOCK_BYTES, 0), [0; 0]);
         fs::remove_dir_all(directory).unwrap();
     }
 }
