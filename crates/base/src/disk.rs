@@ -22,6 +22,13 @@ pub fn block_buffer(buffer: &mut Vec<u8>, capacity: usize) -> usize {
     start
 }
 
+/// Beginning of the names of files that lose them at once ([`Disk::create_nameless`]).
+const NAMELESS_PREFIX: &str = ".kiln-tier-";
+
+/// How many such names are tried. Each one that is taken is of a process that was killed between
+/// two calls, or of one that is between them now.
+const NAMELESS_ATTEMPTS_MAX: u32 = 1000;
+
 /// One directory entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DiskEntry {
@@ -59,6 +66,15 @@ pub trait Disk: Send + Sync {
     fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         self.open_read(path)
     }
+    /// Creates a file in `directory` that has no name, otherwise as [`Self::create_direct`] does.
+    /// It is gone with its last handle, however the process ends. Unless the disk knows a better
+    /// way, it has a name for a moment ([`create_removed`]).
+    ///
+    /// # Errors
+    /// The disk's; `NotFound` if there is no such directory.
+    fn create_nameless(&self, directory: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        create_removed(self, directory)
+    }
     /// Whether a name exists. One cheap look-up: a log writer asks before it counts each commit.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The entries of a directory, sorted by name.
@@ -86,6 +102,29 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// `WouldBlock` if another holder has it, `NotFound` if there is no such file.
     fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>>;
+}
+
+/// Creates a file in `directory` as [`Disk::create_direct`] does, and removes its name. A process
+/// that is killed between the two leaves an empty file.
+///
+/// # Errors
+/// The disk's; `AlreadyExists` if many names are taken.
+pub fn create_removed<D: Disk + ?Sized>(
+    disk: &D,
+    directory: &Path,
+) -> io::Result<Arc<dyn DiskFile>> {
+    for number in 0..NAMELESS_ATTEMPTS_MAX {
+        let path = directory.join(format!("{NAMELESS_PREFIX}{number}"));
+        match disk.create_direct(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => {
+                let file = created?;
+                disk.remove(&path)?;
+                return Ok(file);
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Creates a directory and its parents, each with a durable name. The name of the deepest one that

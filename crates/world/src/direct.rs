@@ -15,7 +15,8 @@ use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +27,7 @@ use crate::disk::{RealFile, full, open_file};
 const PIECE_BYTES: usize = 256 << 10;
 
 /// A file with two handles: past the page cache and through it.
-struct DirectFile {
+pub(crate) struct DirectFile {
     plain: RealFile,
     direct: File,
     piece: Mutex<Piece>,
@@ -60,6 +61,20 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn
         Ok(direct) => Arc::new(DirectFile::new(plain, direct)),
         Err(_) => Arc::new(RealFile(plain)),
     })
+}
+
+/// Creates a file in a directory that has no name, and can be given none, past the page cache.
+///
+/// # Errors
+/// The file system knows no such files, or no way past the page cache; there is no `/proc`, through
+/// which a file without a name is opened a second time; or one of what any creation fails with.
+pub(crate) fn open_nameless(directory: &Path) -> io::Result<DirectFile> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    let plain = open_file(&mut options, directory, OFlags::TMPFILE | OFlags::EXCL)?;
+    let again = format!("/proc/self/fd/{}", plain.as_raw_fd());
+    let direct = open_file(&mut options, Path::new(&again), OFlags::DIRECT)?;
+    Ok(DirectFile::new(plain, direct))
 }
 
 impl DirectFile {
@@ -217,10 +232,14 @@ impl DiskFile for DirectFile {
 
 #[cfg(test)]
 mod tests {
+    use super::open_nameless;
     use crate::disk::RealDisk;
     use base::Disk;
     use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
+    use rustix::fs::OFlags;
+    use rustix::io::ReadWriteFlags;
     use std::fs;
+    use std::io::IoSliceMut;
     use std::path::{Path, PathBuf};
     use std::thread;
 
@@ -350,6 +369,50 @@ mod tests {
         let last = BLOCKS * DIRECT_BLOCK_BYTES;
         assert!(read(file, last, DIRECT_BLOCK_BYTES, 0) == bytes[last..]);
         assert_eq!(read(file, last + DIRECT_BLOCK_BYTES, DIRECT_BLOCK_BYTES, 0), [0; 0]);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_without_a_name_works_and_leaves_nothing() {
+        let directory = directory("nameless");
+        let _ = fs::remove_dir_all(&directory);
+        RealDisk.create_directory(&directory).unwrap();
+        for file in [
+            RealDisk.create_nameless(&directory).unwrap(),
+            base::disk::create_removed(&RealDisk, &directory).unwrap(),
+        ] {
+            assert_eq!(RealDisk.list(&directory).unwrap(), []);
+            file.allocate(0, 1 << 20).unwrap();
+            file.write_at(8192, &[5; 5000]).unwrap();
+            file.sync_data().unwrap();
+            assert_eq!(file.length().unwrap(), 1 << 20);
+            assert!(read(&*file, 8192, 4096, 0) == [5; 4096]);
+            assert!(read(&*file, 8191, 5002, 0)[..3] == [0, 5, 5]);
+        }
+        assert!(RealDisk.create_nameless(&directory.join("missing")).is_err());
+        assert_eq!(RealDisk.list(&directory).unwrap(), []);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_not_kept_in_memory() {
+        let directory = directory("uncached");
+        let _ = fs::remove_dir_all(&directory);
+        RealDisk.create_directory(&directory).unwrap();
+        // Not every file system has such files.
+        if let Ok(file) = open_nameless(&directory) {
+            let flags = rustix::fs::fcntl_getfl(&file.direct).unwrap();
+            assert!(flags.contains(OFlags::DIRECT));
+            file.write_at(0, &[5; 1 << 20]).unwrap();
+            assert!(read(&file, 0, 1 << 20, 0) == [5; 1 << 20]);
+            let mut byte = [0];
+            let mut into = [IoSliceMut::new(&mut byte)];
+            const TMPFS: u64 = 0x0102_1994;
+            let is_in_memory = rustix::fs::fstatfs(&file.direct).unwrap().f_type as u64 == TMPFS;
+            let kept =
+                rustix::io::preadv2(&file.plain.0, &mut into, 500_000, ReadWriteFlags::NOWAIT);
+            assert!(is_in_memory || kept.is_err());
+        }
         fs::remove_dir_all(directory).unwrap();
     }
 }

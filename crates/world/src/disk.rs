@@ -4,7 +4,7 @@
 //! one. A quota that is reached counts as a full disk.
 
 use crate::{direct, reclaim};
-use base::disk::{Disk, DiskEntry, DiskFile};
+use base::disk::{Disk, DiskEntry, DiskFile, create_removed};
 use rustix::fs::{Access, Advice, AtFlags, CWD, FallocateFlags, FlockOperation, OFlags};
 use rustix::fs::{StatxFlags, statx};
 use rustix::io::Errno;
@@ -29,6 +29,15 @@ impl Disk for RealDisk {
 
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         direct::open(OpenOptions::new().read(true).write(true).create_new(true), path)
+    }
+
+    /// By O_TMPFILE, where that works.
+    fn create_nameless(&self, directory: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        match direct::open_nameless(directory) {
+            Ok(file) => Ok(Arc::new(file)),
+            // If it is for another reason, this fails of that too.
+            Err(_) => create_removed(self, directory),
+        }
     }
 
     fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
