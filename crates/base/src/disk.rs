@@ -196,9 +196,14 @@ pub type DiskJob = Box<dyn FnOnce() -> DiskOutcome + Send>;
 
 /// Runs jobs in submission order, one at a time, off the loop. Submitters bound how much they
 /// submit; the queue itself refuses nothing.
+///
+/// A pool is a queue that runs several jobs at once, and their outcomes come as they end. A
+/// submitter whose jobs do not depend on each other asks for one by name; every other counts on
+/// the order.
 pub trait DiskQueue: Send {
     fn submit(&mut self, job: DiskJob) -> DiskTicket;
-    /// Appends the outcomes of jobs that ended since the last poll, in order.
+    /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
+    /// ended.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
     /// Blocks until every submitted job has ended (used at start and shutdown, never in the loop).
     fn drain(&mut self);

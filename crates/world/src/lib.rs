@@ -10,6 +10,7 @@
 //! | [`disk`] | the machine's file system |
 //! | `direct` | long files past the page cache |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
+//! | [`disk_pool`] | threads that run disk jobs at a time |
 //! | [`garbage`] | a thread that frees big values |
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | `entropy` | unpredictable bits from the kernel |
@@ -27,6 +28,7 @@ pub mod clock;
 pub mod descriptors;
 mod direct;
 pub mod disk;
+pub mod disk_pool;
 pub mod disk_queue;
 pub mod entropy;
 pub mod garbage;

@@ -1,0 +1,320 @@
+//! Threads that run disk jobs at a time, and wake the loop when some have ended.
+//!
+//! A device serves many reads at once, and one thread asks for one. So several threads take jobs
+//! from one queue, each the oldest that nobody has taken, and the outcomes lie together until the
+//! loop polls them. The loop is woken by the first outcome that lies there, and not by those that
+//! join it.
+
+use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskTicket};
+use base::driver::Waker;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Threads with one queue, a pool in the sense of [`DiskQueue`]. Replies wait for their jobs, so
+/// they are as urgent as the loop. Dropping it lets the jobs end first, unless it is
+/// [detached](Self::detached).
+pub struct ThreadDiskPool {
+    shared: Arc<Shared>,
+    submitted: u64,
+    received: u64,
+    /// Outcomes received while draining, not yet polled.
+    ready: Vec<(DiskTicket, DiskOutcome)>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    todo: Mutex<Todo>,
+    /// There is a job, or there will be no more.
+    has_todo: Condvar,
+    done: Mutex<Done>,
+    /// There is an outcome.
+    has_done: Condvar,
+    waker: Waker,
+}
+
+#[derive(Default)]
+struct Todo {
+    jobs: VecDeque<(DiskTicket, DiskJob)>,
+    /// The pool is dropped.
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Done {
+    outcomes: Vec<(DiskTicket, DiskOutcome)>,
+    /// A job panicked: its outcome never comes.
+    is_broken: bool,
+}
+
+impl ThreadDiskPool {
+    /// Starts so many threads of this name. `waker` is called when there are outcomes where there
+    /// were none.
+    ///
+    /// # Errors
+    /// The system does not have so many threads to give.
+    ///
+    /// # Panics
+    /// No threads are asked for.
+    pub fn start(name: &str, threads: usize, waker: Waker) -> io::Result<Self> {
+        assert!(threads > 0, "nobody would run the jobs");
+        let shared = Arc::new(Shared {
+            todo: Mutex::default(),
+            has_todo: Condvar::new(),
+            done: Mutex::default(),
+            has_done: Condvar::new(),
+            waker,
+        });
+        let mut pool =
+            Self { shared, submitted: 0, received: 0, ready: Vec::new(), threads: Vec::new() };
+        for _ in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            let thread = thread::Builder::new().name(name.to_owned());
+            // If there is none, those before it end with the pool.
+            pool.threads.push(thread.spawn(move || shared.work())?);
+        }
+        Ok(pool)
+    }
+
+    /// Nobody waits for its jobs when it is dropped: those that were submitted run on behind that,
+    /// as long as the process lives. For jobs that may hang, and may be cut off anywhere.
+    pub fn detached(mut self) -> Self {
+        self.threads.clear();
+        self
+    }
+}
+
+impl DiskQueue for ThreadDiskPool {
+    fn submit(&mut self, job: DiskJob) -> DiskTicket {
+        self.submitted += 1;
+        let ticket = DiskTicket(self.submitted);
+        lock(&self.shared.todo).jobs.push_back((ticket, job));
+        self.shared.has_todo.notify_one();
+        ticket
+    }
+
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        done.append(&mut self.ready);
+        // The loop asks in every turn, and mostly nothing is under way.
+        if self.received < self.submitted {
+            let before = done.len();
+            done.append(&mut self.shared.done().outcomes);
+            self.received += (done.len() - before) as u64;
+        }
+    }
+
+    fn drain(&mut self) {
+        while self.received < self.submitted {
+            let mut done = self.shared.done();
+            while done.outcomes.is_empty() {
+                done = self.shared.has_done.wait(done).unwrap_or_else(PoisonError::into_inner);
+                assert!(!done.is_broken, "a disk job panicked");
+            }
+            self.received += done.outcomes.len() as u64;
+            self.ready.append(&mut done.outcomes);
+        }
+    }
+}
+
+impl Drop for ThreadDiskPool {
+    fn drop(&mut self) {
+        lock(&self.shared.todo).is_closed = true;
+        self.shared.has_todo.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic of a job was reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// What a thread does until the pool is dropped and nothing is left to do.
+    fn work(&self) {
+        let _broken = Broken(self);
+        while let Some((ticket, job)) = self.take() {
+            let outcome = job();
+            let mut done = lock(&self.done);
+            let is_first = done.outcomes.is_empty();
+            done.outcomes.push((ticket, outcome));
+            drop(done);
+            self.has_done.notify_one();
+            if is_first {
+                self.waker.wake();
+            }
+        }
+    }
+
+    fn take(&self) -> Option<(DiskTicket, DiskJob)> {
+        let mut todo = lock(&self.todo);
+        loop {
+            if let Some(job) = todo.jobs.pop_front() {
+                return Some(job);
+            }
+            if todo.is_closed {
+                return None;
+            }
+            todo = self.has_todo.wait(todo).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The outcomes, of which none will be missing.
+    fn done(&self) -> MutexGuard<'_, Done> {
+        let done = lock(&self.done);
+        assert!(!done.is_broken, "a disk job panicked");
+        done
+    }
+}
+
+/// Says at a thread's end if a job panicked: nobody waits for its outcome for ever.
+struct Broken<'a>(&'a Shared);
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            lock(&self.0.done).is_broken = true;
+            self.0.has_done.notify_one();
+            self.0.waker.wake();
+        }
+    }
+}
+
+/// No job runs under a lock, so a panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn idle() -> Waker {
+        Waker(Arc::new(|| {}))
+    }
+
+    fn pool(threads: usize) -> ThreadDiskPool {
+        ThreadDiskPool::start("pool-test", threads, idle()).expect("there are threads")
+    }
+
+    #[test]
+    fn jobs_run_at_a_time_and_each_has_its_own_outcome() {
+        let mut pool = pool(4);
+        // None of the four goes on before all of them run.
+        let all = Arc::new(Barrier::new(4));
+        let mut expected = Vec::new();
+        for number in 0..4_u64 {
+            let all = Arc::clone(&all);
+            let job = move || -> DiskOutcome {
+                all.wait();
+                Box::new(number)
+            };
+            expected.push((pool.submit(Box::new(job)), number));
+        }
+        for number in 4..1000_u64 {
+            expected.push((pool.submit(Box::new(move || Box::new(number))), number));
+        }
+        pool.drain();
+        let mut done = Vec::new();
+        pool.poll(&mut done);
+        let value = |outcome: &DiskOutcome| *outcome.downcast_ref::<u64>().expect("a number");
+        let mut got: Vec<_> = done.iter().map(|(ticket, it)| (*ticket, value(it))).collect();
+        got.sort_unstable();
+        assert_eq!(got, expected);
+        done.clear();
+        pool.poll(&mut done);
+        assert!(done.is_empty());
+    }
+
+    #[test]
+    fn outcomes_come_as_jobs_end() {
+        let mut pool = pool(2);
+        let (release, held) = channel::<()>();
+        let slow = pool.submit(Box::new(move || {
+            held.recv().expect("it is released");
+            Box::new(())
+        }));
+        let quick = pool.submit(Box::new(|| Box::new(())));
+        let mut done = Vec::new();
+        while done.is_empty() {
+            pool.poll(&mut done);
+            thread::yield_now();
+        }
+        release.send(()).expect("the job waits");
+        pool.drain();
+        pool.poll(&mut done);
+        assert_eq!(done.iter().map(|(ticket, _)| *ticket).collect::<Vec<_>>(), [quick, slow]);
+    }
+
+    #[test]
+    fn the_loop_is_woken_once_for_what_it_has_not_polled() {
+        let (woken, wakes) = channel();
+        let waker = Waker(Arc::new(move || woken.send(()).expect("the test listens")));
+        let mut pool = ThreadDiskPool::start("pool-test", 4, waker).expect("there are threads");
+        for round in 0..3 {
+            let ended = Arc::new(AtomicUsize::new(0));
+            for _ in 0..100 {
+                let ended = Arc::clone(&ended);
+                pool.submit(Box::new(move || Box::new(ended.fetch_add(1, Ordering::SeqCst))));
+            }
+            wakes.recv_timeout(PATIENCE).expect("the loop is woken");
+            // All outcomes lie there once the last of them does.
+            while lock(&pool.shared.done).outcomes.len() < 100 {
+                thread::yield_now();
+            }
+            assert!(wakes.try_recv().is_err(), "in round {round}");
+            let mut done = Vec::new();
+            pool.poll(&mut done);
+            assert_eq!(done.len(), 100);
+        }
+    }
+
+    #[test]
+    fn dropping_a_pool_lets_its_jobs_end() {
+        let mut pool = pool(3);
+        let ended = Arc::new(AtomicUsize::new(0));
+        for _ in 0..100 {
+            let ended = Arc::clone(&ended);
+            pool.submit(Box::new(move || Box::new(ended.fetch_add(1, Ordering::SeqCst))));
+        }
+        drop(pool);
+        assert_eq!(ended.load(Ordering::SeqCst), 100);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_detached_pool() {
+        let (release, held) = channel::<()>();
+        let (ended, has_ended) = channel();
+        let mut detached = pool(2).detached();
+        detached.submit(Box::new(move || {
+            held.recv().expect("it is released");
+            ended.send(()).expect("the test waits");
+            Box::new(())
+        }));
+        // In a thread: who waited would do so for ever.
+        let (dropped, is_dropped) = channel();
+        let mut dropping = pool(1);
+        dropping.submit(Box::new(move || {
+            drop(detached);
+            dropped.send(()).expect("the test waits");
+            Box::new(())
+        }));
+        is_dropped.recv_timeout(PATIENCE).expect("nobody waits");
+        release.send(()).expect("the job waits");
+        has_ended.recv_timeout(PATIENCE).expect("it runs on");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_job_that_panicked() {
+        let mut pool = pool(2);
+        pool.submit(Box::new(|| panic!("this one is meant")));
+        assert!(catch_unwind(AssertUnwindSafe(|| pool.drain())).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| pool.poll(&mut Vec::new()))).is_err());
+    }
+}
