@@ -5,6 +5,7 @@
 //! roll back.
 
 use crate::Config;
+use crate::settings::tier::tier_directive;
 use crate::table::{DIRECTIVES, find, row};
 use crate::value::Refusal;
 use base::Disk;
@@ -139,6 +140,11 @@ impl Config {
             if differs && !proposal.changed.contains(&row) {
                 proposal.changed.push(row);
             }
+        }
+        if let Some(name) = tier_directive(&proposal.changed)
+            && let Some(reason) = proposal.config.tier_refusal()
+        {
+            return Err(SetError::Refused { name: name.as_bytes().to_vec(), reason });
         }
         Ok(proposal)
     }

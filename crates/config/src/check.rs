@@ -58,6 +58,15 @@ pub fn master_name(name: &[u8]) -> Verdict {
     Err("sentinel-master-name is 1 to 64 letters, digits, dots, hyphens or underscores")
 }
 
+/// As `tier` takes it: a directory, or nothing.
+pub fn tier(place: &[u8]) -> Verdict {
+    match place.strip_prefix(b"file:") {
+        Some(path) if !path.is_empty() && !path.contains(&0) => Ok(()),
+        None if place.is_empty() => Ok(()),
+        _ => Err("argument must be file:PATH, where PATH is a directory, or empty for no tier"),
+    }
+}
+
 /// The variables that a title may hold.
 const TITLE_VARIABLES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
@@ -114,6 +123,16 @@ mod tests {
         assert_eq!(master_name(b"my.master-1_a"), Ok(()));
         for name in [&b""[..], b"two words", b"new\nline", &[b'a'; 65]] {
             assert!(master_name(name).is_err());
+        }
+    }
+
+    #[test]
+    fn a_tier_lies_in_a_directory_or_nowhere() {
+        for place in [&b""[..], b"file:/nvme/kiln", b"file:tier"] {
+            assert_eq!(tier(place), Ok(()));
+        }
+        for place in [&b"file:"[..], b"/nvme", b"s3://bucket/tier", b"File:/nvme", b"file:a\0b"] {
+            assert!(tier(place).expect_err("it is no directory").contains("file:PATH"));
         }
     }
 

@@ -250,6 +250,23 @@ impl Config {
             && matches!(snapshots, Value::Location(None))
     }
 
+    /// Why there can be no tier as the directives say together. Asked when all of a start, or of a
+    /// CONFIG SET, has been read: a single directive cannot know those that follow.
+    pub(crate) fn tier_refusal(&self) -> Option<Refusal> {
+        let number = |row: usize| self.number::<u64>(row);
+        if self.text(const { row("tier") }).is_empty() {
+            return None;
+        }
+        if number(const { row("tier-max") }) == 0 {
+            let why =
+                "tier needs tier-max: the bytes that it may take, for instance tier-max 100gb";
+            return Some(why.into());
+        }
+        let (least, most) =
+            (number(const { row("tier-value-min") }), number(const { row("tier-value-max") }));
+        (least > most).then(|| "tier-value-min must not be more than tier-value-max".into())
+    }
+
     fn is_changed(&self, row: usize) -> bool {
         self.values[row] != default_value(&DIRECTIVES[row])
     }

@@ -32,6 +32,8 @@ pub enum LoadError {
     Line { number: usize, text: String, reason: String },
     /// The declared users make no sense together.
     Users(String),
+    /// The directives about the tier make no sense together.
+    Tier(String),
 }
 
 /// The reason why a line is refused whose directive there is not, in Redis's words.
@@ -55,7 +57,7 @@ impl fmt::Display for LoadError {
                 writeln!(f, "Reading the configuration file, at line {number}")?;
                 write!(f, ">>> '{text}'\n{reason}")
             }
-            Self::Users(reason) => f.write_str(reason),
+            Self::Users(reason) | Self::Tier(reason) => f.write_str(reason),
         }
     }
 }
@@ -92,6 +94,9 @@ pub fn load(
     let declares_users = config.users().next().is_some();
     if declares_users && !config.text(const { row("aclfile") }).is_empty() {
         return Err(LoadError::Users(BOTH_SOURCES.to_owned()));
+    }
+    if let Some(reason) = config.tier_refusal() {
+        return Err(LoadError::Tier(reason.into_owned()));
     }
     Ok(config)
 }

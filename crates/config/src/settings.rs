@@ -3,6 +3,7 @@
 //! Derived from [`Config`] after every change. The engine's share has a type of its own, because
 //! the engine does not know that configuration files exist.
 
+pub mod tier;
 pub mod tls;
 
 use crate::Config;
@@ -12,6 +13,7 @@ use base::tls::TlsSettings;
 use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
+use tier::{TierSettings, tier_settings};
 use tls::tls_settings;
 
 /// Who may use a guarded command.
@@ -125,6 +127,7 @@ pub struct NodeSettings {
     pub enable_module_command: Allowed,
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
+    pub tier: TierSettings,
     /// In bytes.
     pub repl_backlog_size: u64,
     /// Who this server is to its master; the password may be empty.
@@ -177,6 +180,10 @@ pub struct NodeSettings {
     pub supervised: &'static str,
 }
 
+fn allowed(config: &Config, row: usize) -> Allowed {
+    Allowed::from_word(config.word(row))
+}
+
 fn source_address(config: &Config) -> Option<String> {
     let text = config.text(const { row("bind-source-addr") });
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
@@ -213,7 +220,6 @@ fn retention(config: &Config) -> Retention {
 /// The node's share.
 pub fn node_settings(config: &Config) -> NodeSettings {
     let path = |row: usize| path_of_row(config, row);
-    let allowed = |row: usize| Allowed::from_word(config.word(row));
     NodeSettings {
         bind: addresses(config.value(const { row("bind") })),
         port: config.number(const { row("port") }),
@@ -247,9 +253,10 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         latency_monitor_threshold: config.number(const { row("latency-monitor-threshold") }),
         latency_tracking: config.is_on(const { row("latency-tracking") }),
         latency_tracking_info_percentiles: latency_percentiles(config),
-        enable_debug_command: allowed(const { row("enable-debug-command") }),
-        enable_module_command: allowed(const { row("enable-module-command") }),
+        enable_debug_command: allowed(config, const { row("enable-debug-command") }),
+        enable_module_command: allowed(config, const { row("enable-module-command") }),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
+        tier: tier_settings(config),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         masteruser: config.text(const { row("masteruser") }).to_vec(),
         masterauth: config.text(const { row("masterauth") }).to_vec(),

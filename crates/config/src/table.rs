@@ -43,6 +43,11 @@ const WINDOW_SPACING: &str = "seconds between the snapshots that stay for the wi
 const SNAPSHOT_FORMAT: &str = "no snapshot is written in a newer format: for older servers";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
+const TIER: &str = "where values lie that memory has no room for: file:PATH; \"\": none";
+const TIER_MAX: &str = "bytes that these may take there, with units as maxmemory";
+const TIER_READ_THREADS: &str = "threads that read them, and so how many at a time";
+const TIER_VALUE_MIN: &str = "bytes below which a value stays in memory";
+const TIER_VALUE_MAX: &str = "bytes above which a value stays in memory";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
 
 const YES_NO_LOCAL: &[&str] = &["no", "yes", "local"];
@@ -162,6 +167,11 @@ pub const DIRECTIVES: &[Directive] = &[
     size("maxmemory", "0", 0, ULONG_MAX),
     choice("maxmemory-policy", "noeviction", POLICIES),
     integer("maxmemory-samples", "5", 1, INT_MAX),
+    text("tier", "").or_unset().check(check::tier).own(TIER),
+    size("tier-max", "0", 0, LONG_MAX).own(TIER_MAX),
+    integer("tier-read-threads", "4", 1, 64).own(TIER_READ_THREADS),
+    size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
+    size("tier-value-max", "262144", 0, LONG_MAX).own(TIER_VALUE_MAX),
     integer("maxmemory-eviction-tenacity", "10", 0, 100).shown(OWN_LOOP),
     integer("lfu-log-factor", "10", 0, INT_MAX),
     integer("lfu-decay-time", "1", 0, INT_MAX),

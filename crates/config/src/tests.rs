@@ -463,6 +463,60 @@ fn credentials_of_the_log_are_written_to_the_file_and_shown_to_nobody() {
 }
 
 #[test]
+fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
+    let tier = |config: &Config| node_settings(config).tier;
+    let none = tier(&defaults());
+    assert_eq!((none.directory, none.bytes_max, none.read_threads), (None, 0, 4));
+    assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 256 << 10));
+    let config = start("tier-max 3gb\ntier file:values\ntier-read-threads 64").unwrap();
+    assert_eq!(tier(&config).directory, Some("/etc/values".into()));
+    assert_eq!((tier(&config).bytes_max, tier(&config).read_threads), (3 << 30, 64));
+    assert_eq!(shown(&config, "tier"), "file:values");
+    let config = set(&config, &["tier", "file:/nvme/../ssd", "tier-value-min", "1kb"]).unwrap();
+    assert_eq!(tier(&config).directory, Some("/ssd".into()));
+    assert_eq!(tier(&config).value_bytes_min, 1024);
+    let rewritten = rewrite(b"tier file:values\n", &config, &[], Extent::Needed);
+    let rewritten = String::from_utf8(rewritten).unwrap();
+    assert!(rewritten.starts_with("tier \"file:/nvme/../ssd\"\n"), "{rewritten}");
+    assert!(rewritten.contains("\ntier-max 3gb\n"), "{rewritten}");
+    assert!(!rewritten.contains("tier-value-max"), "{rewritten}");
+    let config = set(&config, &["tier", ""]).unwrap();
+    assert_eq!(tier(&config).directory, None);
+    let rewritten = rewrite(b"tier file:values\n", &config, &[], Extent::Needed);
+    assert!(!String::from_utf8(rewritten).unwrap().contains("tier \""));
+}
+
+#[test]
+fn a_tier_that_makes_no_sense_is_refused_with_the_reason() {
+    for (text, reason) in [
+        ("tier /nvme", "must be file:PATH"),
+        ("tier file:/nvme", "tier needs tier-max"),
+        ("tier file:/nvme\ntier-max 0", "tier needs tier-max"),
+        ("tier-max 1gb\ntier-read-threads 0", "between 1 and 64"),
+        ("tier-max 1gb\ntier-read-threads 65", "between 1 and 64"),
+        ("tier-max 1tb", "must be a memory value"),
+        ("tier-value-min 1mb\ntier file:a\ntier-max 1gb", "not be more than tier-value-max"),
+    ] {
+        let error = start(text).expect_err(text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    // Of no consequence without a tier.
+    let config = start("tier-value-min 1mb").unwrap();
+    assert!(set(&config, &["timeout", "3"]).is_ok());
+    let refused = |config: &Config, arguments: &[&str]| set(config, arguments).unwrap_err();
+    assert_eq!(
+        refused(&defaults(), &["timeout", "3", "tier", "file:/nvme"]),
+        "ERR CONFIG SET failed (possibly related to argument 'tier') - tier needs tier-max: the \
+         bytes that it may take, for instance tier-max 100gb"
+    );
+    let config = set(&defaults(), &["tier", "file:/nvme", "tier-max", "1gb"]).unwrap();
+    assert!(refused(&config, &["tier-max", "0"]).contains("'tier-max'"));
+    assert!(refused(&config, &["tier-value-max", "63"]).contains("tier-value-min"));
+    assert!(refused(&config, &["tier", "s3://bucket"]).contains("must be file:PATH"));
+    assert!(set(&config, &["tier", "", "tier-max", "0"]).is_ok());
+}
+
+#[test]
 fn rewrite_keeps_comments_and_order() {
     let old = "# first\nport 1\n\n\n# second\nsave 1 1\nsave 2 2\nmaxmemory 5\n\n\
                nosuch thing\nslave-priority 3\nhz 10\n";
@@ -510,6 +564,8 @@ fn a_rewritten_file_says_what_the_server_does() {
         ["bind", ""],
         ["latency-tracking-info-percentiles", ""],
         ["oom-score-adj-values", "1 2 3"],
+        ["tier-max", "5gb"],
+        ["tier", "file:/nvme/a \"b\""],
     ] {
         config = set(&config, &pair).unwrap();
     }
