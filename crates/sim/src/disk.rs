@@ -6,11 +6,13 @@
 //! the changes of names in a directory a prefix survives.
 
 mod file;
+pub mod nameless;
 mod node;
 
 use crate::random::Random;
 use base::disk::{Disk, DiskEntry, DiskFile};
 use file::SimFile;
+use nameless::Reads;
 use node::{LockGuard, Node, SECTOR_BYTES};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +103,7 @@ struct State {
     /// Counts restarts: handles of an earlier life work no more.
     life: u64,
     created: u64,
+    reads: Reads,
     /// What a watcher has not taken yet; `None`: nobody watches.
     watched: Option<Watched>,
 }
@@ -132,6 +135,7 @@ impl SimDisk {
             is_off: false,
             life: 0,
             created: 0,
+            reads: Reads::new(seed),
             watched: None,
         };
         Self { state: Arc::new(Mutex::new(state)), hook: Arc::default(), process: None }
@@ -282,7 +286,11 @@ impl State {
     }
 
     fn used(&self) -> u64 {
-        self.names.values().map(|id| self.nodes[id].live.len() as u64).sum()
+        let named = self.names.values().map(|id| &self.nodes[id]);
+        let is_there =
+            |node: &&Node| node.nameless.as_ref().is_some_and(|it| it.is_there(self.life));
+        let nameless = self.nodes.values().filter(is_there);
+        named.chain(nameless).map(|node| node.live.len() as u64).sum()
     }
 
     fn node(&self, path: &Path) -> io::Result<NodeId> {
@@ -329,6 +337,7 @@ impl State {
             directories: self.directories.clone(),
             durable_directories: self.durable_directories.clone(),
             random: Random::from_seed(self.random.draw()),
+            reads: self.reads.clone(),
             watched: None,
             faults: Faults::default(),
             life: self.life + 1,
@@ -352,7 +361,8 @@ impl State {
         self.names = self.durable_names.clone();
         self.durable_directories = directories;
         self.directories = self.durable_directories.clone();
-        for node in self.nodes.values_mut() {
+        // A file without a name is gone.
+        for node in self.nodes.values_mut().filter(|node| node.nameless.is_none()) {
             node.settle(&mut self.random);
         }
     }
@@ -374,6 +384,13 @@ impl State {
                 self.durable_directories.remove(&path);
             }
         }
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        self.created += 1;
+        let id = NodeId(self.created);
+        self.nodes.insert(id, node);
+        id
     }
 
     fn grow(&mut self, id: NodeId, length: usize) -> io::Result<()> {
@@ -405,7 +422,7 @@ impl State {
     }
 
     fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        self.nodes.get_mut(&id).expect("nodes are never dropped")
+        self.nodes.get_mut(&id).expect("a node stays while there is a name or a handle")
     }
 }
 
@@ -419,18 +436,20 @@ impl Disk for SimDisk {
         if !path.parent().is_some_and(|parent| state.directories.contains(parent)) {
             return Err(ErrorKind::NotFound.into());
         }
-        state.created += 1;
-        let id = NodeId(state.created);
-        state.nodes.insert(id, Node::default());
+        let id = state.add(Node::default());
         state.names.insert(path.to_owned(), id);
         state.unsynced.push(NameChange::Set(path.to_owned(), id));
-        Ok(Arc::new(SimFile { disk: self.clone(), id, life }))
+        Ok(Arc::new(SimFile { disk: self.clone(), id, life, handle: None }))
+    }
+
+    fn create_nameless(&self, directory: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.create_file_without_name(directory)
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let state = self.enter_for_names()?;
         let id = state.node(path)?;
-        Ok(Arc::new(SimFile { disk: self.clone(), id, life: state.life }))
+        Ok(Arc::new(SimFile { disk: self.clone(), id, life: state.life, handle: None }))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

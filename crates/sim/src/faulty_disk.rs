@@ -136,6 +136,11 @@ impl Disk for FaultyDisk {
         self.user.change(|| self.disk.create_new(path)).map(|file| self.wrap(file))
     }
 
+    fn create_nameless(&self, directory: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let created = self.user.change(|| self.disk.create_nameless(directory));
+        created.map(|file| self.wrap(file))
+    }
+
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         self.user.read(|| self.disk.open_read(path)).map(|file| self.wrap(file))
     }

@@ -4,13 +4,15 @@ use super::{NodeId, SimDisk, State};
 use base::disk::DiskFile;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 /// An open file. It serves the life of the process that opened it, and no later one.
 pub(super) struct SimFile {
     pub(super) disk: SimDisk,
     pub(super) id: NodeId,
     pub(super) life: u64,
+    /// Of a file without a name, which is gone with the last one.
+    pub(super) handle: Option<Arc<()>>,
 }
 
 impl SimFile {
@@ -27,12 +29,12 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let state = self.state()?;
+        let mut state = self.state()?;
         let live = &state.nodes[&self.id].live;
         let start = (offset as usize).min(live.len());
         let count = into.len().min(live.len() - start);
         into[..count].copy_from_slice(&live[start..start + count]);
-        Ok(count)
+        state.disturb_read(self.id, start, &mut into[..count])
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -45,6 +47,9 @@ impl DiskFile for SimFile {
         }
         state.grow(self.id, end)?;
         let node = state.node_mut(self.id);
+        if let Some(nameless) = &mut node.nameless {
+            nameless.keep_earlier(&node.live, start, end);
+        }
         node.live[start..end].copy_from_slice(bytes);
         node.touch(start, end);
         Ok(())
@@ -85,7 +90,8 @@ impl DiskFile for SimFile {
         }
         if !lies {
             let node = state.node_mut(self.id);
-            let stretches = node.unsynced();
+            // No sync makes one without a name outlive its process.
+            let stretches = if self.handle.is_some() { Vec::new() } else { node.unsynced() };
             node.sync();
             let name = state.names.iter().find(|(_, id)| **id == self.id);
             let name = name.map(|(path, _)| path.clone()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! One file of a simulated disk: what a program reads, what is durable, and what a power cut
 //! leaves of the difference.
 
+use super::nameless::Nameless;
 use crate::random::Random;
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -17,6 +18,7 @@ pub(super) struct Node {
     /// Sectors in which live and durable may differ.
     pub(super) dirty: BTreeSet<usize>,
     pub(super) lock: Option<Weak<LockGuard>>,
+    pub(super) nameless: Option<Nameless>,
 }
 
 /// A held lock, and the life of the process that holds it.
