@@ -8,22 +8,33 @@ use base::driver::Waker;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// In a pool, how many of 100 jobs take longer than usual, and how many times as long: an order
+/// that is seldom that of submission, and now and then one outcome long after many others.
+const SLOW_PERCENT: u64 = 10;
+const SLOW_FACTOR: u64 = 8;
+
 /// A queue whose jobs run, one after the other, each at the instant it ends: until then its
-/// effects are not there, as with a thread that has not come to it.
+/// effects are not there, as with a thread that has not come to it. Or a pool, whose jobs run
+/// several at a time and end in an order that the seed chose.
 pub struct SimDiskQueue {
     timeline: Timeline,
     random: Random,
-    /// Each job takes between one and two times this.
+    /// Each job takes between one and two times this; a slow one longer.
     latency_nanos: u64,
     waker: Waker,
+    is_pool: bool,
     submitted: u64,
-    busy_until: MonotonicNanos,
+    /// When each thread has done what was submitted.
+    busy_until: Vec<MonotonicNanos>,
     jobs: Arc<Mutex<Jobs>>,
 }
 
+/// The instant at which a job ends.
+type Ending = (MonotonicNanos, DiskTicket);
+
 #[derive(Default)]
 struct Jobs {
-    queued: BTreeMap<DiskTicket, DiskJob>,
+    queued: BTreeMap<Ending, DiskJob>,
     done: Vec<(DiskTicket, DiskOutcome)>,
 }
 
@@ -35,10 +46,36 @@ impl SimDiskQueue {
             random,
             latency_nanos: latency_nanos.max(1),
             waker,
+            is_pool: false,
             submitted: 0,
-            busy_until: MonotonicNanos(0),
+            busy_until: vec![MonotonicNanos(0)],
             jobs: Arc::default(),
         }
+    }
+
+    /// A pool of so many threads. `waker` is called when there are outcomes where there were none.
+    ///
+    /// # Panics
+    /// No threads are asked for.
+    pub fn pool(
+        timeline: &Timeline,
+        random: Random,
+        threads: usize,
+        latency_nanos: u64,
+        waker: Waker,
+    ) -> Self {
+        assert!(threads > 0, "nobody would run the jobs");
+        let mut pool = Self::new(timeline, random, latency_nanos, waker);
+        pool.busy_until = vec![MonotonicNanos(0); threads];
+        pool.is_pool = true;
+        pool
+    }
+
+    /// How long the next job takes.
+    fn took_nanos(&mut self) -> u64 {
+        let took = self.random.within(self.latency_nanos..2 * self.latency_nanos);
+        let is_slow = self.is_pool && self.random.chance(SLOW_PERCENT);
+        if is_slow { took * SLOW_FACTOR } else { took }
     }
 }
 
@@ -47,15 +84,21 @@ impl DiskQueue for SimDiskQueue {
         self.submitted += 1;
         let ticket = DiskTicket(self.submitted);
         let now = self.timeline.now();
-        let took = self.random.within(self.latency_nanos..2 * self.latency_nanos);
-        self.busy_until = MonotonicNanos(now.max(self.busy_until).0 + took);
-        lock(&self.jobs).queued.insert(ticket, job);
-        let (jobs, waker) = (Arc::clone(&self.jobs), self.waker.clone());
+        let took = self.took_nanos();
+        // The thread that is free first takes it.
+        let thread = self.busy_until.iter_mut().min().expect("there is a thread");
+        *thread = MonotonicNanos(now.max(*thread).0 + took);
+        let ending = (*thread, ticket);
+        lock(&self.jobs).queued.insert(ending, job);
+        let (jobs, waker, is_pool) = (Arc::clone(&self.jobs), self.waker.clone(), self.is_pool);
         let happening = move || {
-            run(&jobs, ticket);
-            waker.wake();
+            let is_first = lock(&jobs).done.is_empty();
+            run(&jobs, ending);
+            if is_first || !is_pool {
+                waker.wake();
+            }
         };
-        self.timeline.schedule(self.busy_until.since(now), Box::new(happening));
+        self.timeline.schedule(ending.0.since(now), Box::new(happening));
         ticket
     }
 
@@ -66,9 +109,9 @@ impl DiskQueue for SimDiskQueue {
     /// Runs what is queued now; time stands still.
     fn drain(&mut self) {
         loop {
-            let first = lock(&self.jobs).queued.first_key_value().map(|(ticket, _)| *ticket);
-            let Some(ticket) = first else { return };
-            run(&self.jobs, ticket);
+            let first = lock(&self.jobs).queued.first_key_value().map(|(ending, _)| *ending);
+            let Some(ending) = first else { return };
+            run(&self.jobs, ending);
         }
     }
 }
@@ -85,11 +128,11 @@ fn lock(jobs: &Mutex<Jobs>) -> MutexGuard<'_, Jobs> {
 }
 
 /// Runs one job, unless a drain ran it before its time.
-fn run(jobs: &Mutex<Jobs>, ticket: DiskTicket) {
-    let job = lock(jobs).queued.remove(&ticket);
+fn run(jobs: &Mutex<Jobs>, ending: Ending) {
+    let job = lock(jobs).queued.remove(&ending);
     if let Some(job) = job {
         let outcome = job();
-        lock(jobs).done.push((ticket, outcome));
+        lock(jobs).done.push((ending.1, outcome));
     }
 }
 
@@ -120,6 +163,58 @@ mod tests {
         queue.poll(&mut done);
         assert_eq!(done[1].0, second);
         assert_eq!(woken.load(Ordering::SeqCst), 2);
+    }
+
+    /// The tickets of 50 jobs of a pool in the order in which they end, and how long all take.
+    fn endings(seed: u64, threads: usize) -> (Vec<u64>, u64) {
+        let timeline = Timeline::new();
+        let begin = timeline.now();
+        let waker = Waker(Arc::new(|| {}));
+        let mut queue = SimDiskQueue::pool(&timeline, Random::from_seed(seed), threads, 100, waker);
+        for _ in 0..50 {
+            queue.submit(Box::new(|| Box::new(())));
+        }
+        let mut done = Vec::new();
+        while done.len() < 50 {
+            timeline.step(timeline.next_due().expect("a job is under way"));
+            queue.poll(&mut done);
+        }
+        (done.iter().map(|(ticket, _)| ticket.0).collect(), timeline.now().since(begin))
+    }
+
+    #[test]
+    fn jobs_of_a_pool_end_in_an_order_that_the_seed_chose() {
+        let (order, took) = endings(1, 4);
+        assert_eq!(endings(1, 4), (order.clone(), took));
+        assert_ne!(endings(2, 4).0, order);
+        assert!(!order.is_sorted());
+        let mut all = order;
+        all.sort_unstable();
+        assert_eq!(all, (1..=50).collect::<Vec<_>>());
+        let (order, alone) = endings(1, 1);
+        assert!(order.is_sorted(), "one thread has no choice");
+        assert!(took < alone / 2, "{took} with four threads, {alone} with one");
+        assert!(took * 4 >= alone, "no more than four at a time");
+    }
+
+    #[test]
+    fn a_pool_wakes_the_loop_once_for_what_it_has_not_polled() {
+        let timeline = Timeline::new();
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&woken);
+        let waker = Waker(Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        }));
+        let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
+        for round in 1..=3 {
+            for number in 0..10_u64 {
+                pool.submit(Box::new(move || Box::new(number)));
+            }
+            timeline.pass(100_000);
+            let mut done = Vec::new();
+            pool.poll(&mut done);
+            assert_eq!((done.len(), woken.load(Ordering::SeqCst)), (10, round));
+        }
     }
 
     #[test]
