@@ -1,0 +1,376 @@
+//! Which parts of the file are in use, and how much of each is live.
+//!
+//! ```text
+//!              take                close            all released, all written
+//!  free ────────────────▶ open ───────────▶ closed ───────────────────────────▶ free
+//!                                             │ ▲                                 ▲
+//!                        begin_cleaning, end_cleaning      while held: waiting ───┘
+//! ```
+//!
+//! Each segment that is taken gets a generation that no segment had before: what is still read of
+//! its former life does not pass for what is there now.
+
+use crate::limits::{Limits, PAGE_BYTES};
+use crate::place::Place;
+use crate::segment::{Segment, State, Taken};
+use crate::victim::Search;
+
+/// All segments that were ever used.
+pub(crate) struct Segments {
+    table: Vec<Segment>,
+    /// Segments of the table that may be taken, each below the capacity.
+    free: Vec<u32>,
+    waiting: Vec<u32>,
+    /// Segments that may be used: those from here on are emptied.
+    capacity: u32,
+    limits: Limits,
+    generation: u32,
+    holds: u32,
+    cleanings: u32,
+    search: Search,
+    totals: Totals,
+}
+
+/// Sums over all segments.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Totals {
+    pub(crate) live_records: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) occupied_bytes: u64,
+}
+
+impl Segments {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            table: Vec::new(),
+            free: Vec::new(),
+            waiting: Vec::new(),
+            capacity: 0,
+            limits,
+            generation: 0,
+            holds: 0,
+            cleanings: 0,
+            search: Search::default(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Takes a free segment, unless only `reserve` of them are left.
+    pub(crate) fn take(&mut self, reserve: usize) -> Option<Taken> {
+        let is_enough = self.free_count() > reserve;
+        is_enough.then(|| {
+            let free = self.free.pop();
+            self.open(free)
+        })
+    }
+
+    /// Takes a free segment for survivors: while the tier shrinks, and none is free that stays, one
+    /// beyond the capacity. Without it nothing could move any more.
+    pub(crate) fn take_for_survivors(&mut self) -> Option<Taken> {
+        self.take(0).or_else(|| {
+            let beyond = self.table.get(self.capacity as usize..).filter(|all| !all.is_empty())?;
+            let free = beyond.iter().position(|segment| segment.state == State::Free);
+            let is_room = free.is_some() || self.table.len() < self.limits.segments_max() as usize;
+            is_room.then(|| self.open(free.map(|index| self.capacity + index as u32)))
+        })
+    }
+
+    /// Opens a free segment of the table, or a new one at its end.
+    fn open(&mut self, free: Option<u32>) -> Taken {
+        // 2^32 segments of 8 MiB wear out any disk.
+        self.generation = self.generation.checked_add(1).expect("generations outlast the disk");
+        let opened = Segment::opened(self.generation);
+        let index = match free {
+            Some(index) => {
+                self.table[index as usize] = opened;
+                index
+            }
+            None => {
+                self.table.push(opened);
+                self.table.len() as u32 - 1
+            }
+        };
+        Taken { index, generation: self.generation }
+    }
+
+    pub(crate) fn set_capacity(&mut self, segments: u32) {
+        let before = std::mem::replace(&mut self.capacity, segments);
+        let known = (self.table.len() as u32).min(segments);
+        let is_free = |&index: &u32| self.table[index as usize].state == State::Free;
+        self.free.extend((before..known).filter(is_free));
+        self.free.retain(|&index| index < segments);
+        self.drop_unused_end();
+        self.search.look_again();
+    }
+
+    /// A record was added to an open segment, and before it `lost` bytes were left.
+    pub(crate) fn add(&mut self, place: Place, lost: usize) {
+        let length = place.length();
+        self.change(self.index_of(place), |segment| {
+            segment.live_bytes += length as u32;
+            segment.put_bytes += length as u32;
+            segment.lost_bytes += lost as u32;
+        });
+        self.totals.live_records += 1;
+    }
+
+    /// Bytes at the end of a piece, or of an open segment, were left because a record did not fit.
+    pub(crate) fn lose(&mut self, index: u32, lost: usize) {
+        self.change(index, |segment| segment.lost_bytes += lost as u32);
+    }
+
+    /// A record is live no more.
+    pub(crate) fn release(&mut self, place: Place) {
+        let index = self.index_of(place);
+        let length = place.length() as u32;
+        self.change(index, |segment| {
+            segment.live_bytes =
+                segment.live_bytes.checked_sub(length).expect("a record is released once");
+        });
+        self.totals.live_records -= 1;
+        self.settle(index);
+    }
+
+    /// No record is live any more; for who holds, all stay where they are.
+    pub(crate) fn release_all(&mut self) {
+        for index in 0..self.table.len() as u32 {
+            self.change(index, |segment| segment.live_bytes = 0);
+        }
+        // From the end: segments there may leave the table.
+        for index in (0..self.table.len() as u32).rev() {
+            if (index as usize) < self.table.len() {
+                self.settle(index);
+            }
+        }
+        self.totals.live_records = 0;
+        self.search.look_again();
+    }
+
+    /// Nothing more is added to a segment, whose pieces end after `used` bytes.
+    pub(crate) fn close(&mut self, index: u32, used: usize) {
+        let segment = &mut self.table[index as usize];
+        segment.state = State::Closed;
+        segment.used_pages = (used / PAGE_BYTES) as u16;
+        self.settle(index);
+    }
+
+    pub(crate) fn piece_closed(&mut self, index: u32) {
+        self.table[index as usize].unwritten_pieces += 1;
+    }
+
+    pub(crate) fn piece_written(&mut self, index: u32) {
+        self.table[index as usize].unwritten_pieces -= 1;
+        self.settle(index);
+    }
+
+    /// The next segment to clean, with the bytes of its pieces; none if enough are free, or none
+    /// would give room.
+    pub(crate) fn begin_cleaning(&mut self) -> Option<(Taken, usize)> {
+        // While held, an emptied segment gives no room, and its survivors take some.
+        if self.holds > 0 {
+            return None;
+        }
+        let index = match self.beyond_capacity() {
+            Some(index) => index,
+            None if self.free_count() + self.cleanings as usize >= self.free_min() => return None,
+            None => self.search.choose(&self.table, &self.limits)?,
+        };
+        let segment = &mut self.table[index as usize];
+        segment.is_being_cleaned = true;
+        self.cleanings += 1;
+        let used = usize::from(segment.used_pages) * PAGE_BYTES;
+        Some((Taken { index, generation: segment.generation }, used))
+    }
+
+    /// A segment beyond the capacity that can be cleaned, and has somewhere to go: the last one,
+    /// so that the file's end comes free.
+    fn beyond_capacity(&self) -> Option<u32> {
+        let beyond = self.table.get(self.capacity as usize..)?;
+        let last = beyond.iter().rposition(Segment::can_be_cleaned)?;
+        (self.free_count() > 0).then_some(self.capacity + last as u32)
+    }
+
+    /// Ends the cleaning of a segment, if it is still under way: the segment is free if nothing in
+    /// it is live. If `give_up`, it is not chosen again.
+    pub(crate) fn end_cleaning(&mut self, taken: Taken, give_up: bool) {
+        if !self.is_being_cleaned(taken) {
+            return;
+        }
+        let segment = &mut self.table[taken.index as usize];
+        segment.is_being_cleaned = false;
+        segment.is_given_up |= give_up;
+        self.cleanings -= 1;
+        self.settle(taken.index);
+    }
+
+    pub(crate) fn is_being_cleaned(&self, taken: Taken) -> bool {
+        self.is_current(taken) && self.table[taken.index as usize].is_being_cleaned
+    }
+
+    /// Whether a segment was not taken again since.
+    pub(crate) fn is_current(&self, taken: Taken) -> bool {
+        let segment = self.table.get(taken.index as usize);
+        segment.is_some_and(|segment| segment.generation == taken.generation)
+    }
+
+    pub(crate) fn hold(&mut self) {
+        self.holds += 1;
+    }
+
+    pub(crate) fn unhold(&mut self) {
+        self.holds = self.holds.checked_sub(1).expect("a hold ends once");
+        if self.holds == 0 {
+            let waiting = std::mem::take(&mut self.waiting);
+            waiting.into_iter().for_each(|index| self.make_free(index));
+            self.drop_unused_end();
+        }
+    }
+
+    /// Forgets all segments, but not which generations there were, nor who holds.
+    pub(crate) fn reset(&mut self) {
+        self.table.clear();
+        self.free.clear();
+        self.waiting.clear();
+        self.cleanings = 0;
+        self.search.look_again();
+        self.totals = Totals::default();
+    }
+
+    /// Frees a segment in which nothing is live or unwritten, or has it wait.
+    fn settle(&mut self, index: u32) {
+        let segment = &mut self.table[index as usize];
+        if segment.state != State::Closed || segment.unwritten_pieces > 0 {
+            return;
+        }
+        if segment.live_bytes > 0 {
+            self.search.look_again_at(segment, &self.limits);
+        } else if segment.is_being_cleaned {
+            // Its bytes are still being read.
+        } else if self.holds > 0 {
+            segment.state = State::Waiting;
+            self.waiting.push(index);
+        } else {
+            self.make_free(index);
+            self.drop_unused_end();
+        }
+    }
+
+    fn make_free(&mut self, index: u32) {
+        self.table[index as usize].state = State::Free;
+        if index < self.capacity {
+            self.free.push(index);
+        }
+    }
+
+    /// Forgets free segments beyond the capacity, as far as none after them is in use.
+    fn drop_unused_end(&mut self) {
+        while self.table.len() > self.capacity as usize
+            && self.table.last().is_some_and(|last| last.state == State::Free)
+        {
+            self.table.pop();
+        }
+    }
+
+    /// Changes a segment's accounts, and the totals with them.
+    fn change(&mut self, index: u32, change: impl FnOnce(&mut Segment)) {
+        let segment = &mut self.table[index as usize];
+        let (live, occupied) = (u64::from(segment.live_bytes), segment.occupied_bytes());
+        change(segment);
+        let totals = &mut self.totals;
+        totals.live_bytes = totals.live_bytes - live + u64::from(segment.live_bytes);
+        totals.occupied_bytes = totals.occupied_bytes - occupied + segment.occupied_bytes();
+    }
+
+    pub(crate) fn index_of(&self, place: Place) -> u32 {
+        (place.offset() / self.limits.segment_bytes as u64) as u32
+    }
+
+    /// The segment of a place, which must have been handed out since the last reset.
+    pub(crate) fn taken_of(&self, place: Place) -> Taken {
+        let index = self.index_of(place);
+        Taken { index, generation: self.table[index as usize].generation }
+    }
+
+    pub(crate) fn offset_of(&self, index: u32) -> u64 {
+        u64::from(index) * self.limits.segment_bytes as u64
+    }
+
+    pub(crate) fn has_live(&self, index: u32) -> bool {
+        self.table[index as usize].live_bytes > 0
+    }
+
+    pub(crate) fn is_beyond_capacity(&self, index: u32) -> bool {
+        index >= self.capacity
+    }
+
+    /// Whether more demoted bytes may be live.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        let usable = (self.capacity as usize).saturating_sub(self.free_min()) as u64;
+        let bytes_max =
+            usable * self.limits.segment_bytes as u64 / 100 * self.limits.fill_percent_max;
+        self.totals.occupied_bytes + bytes as u64 <= bytes_max
+    }
+
+    /// Segments that cleaning keeps free.
+    fn free_min(&self) -> usize {
+        let part = (u64::from(self.capacity) * self.limits.free_percent_min).div_ceil(100);
+        self.limits.free_segments_min.max(part as usize)
+    }
+
+    /// Segments that may be taken: free ones, and those not used yet.
+    pub(crate) fn free_count(&self) -> usize {
+        self.free.len() + (self.capacity as usize).saturating_sub(self.table.len())
+    }
+
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn table_count(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.table.capacity() * size_of::<Segment>()
+            + (self.free.capacity() + self.waiting.capacity()) * size_of::<u32>()
+    }
+
+    /// Asserts that the accounts are those of `live`, and agree with each other.
+    #[cfg(any(test, feature = "twins"))]
+    pub(crate) fn check(&self, live: impl Iterator<Item = Place>) {
+        let mut sums = vec![0; self.table.len()];
+        let mut records = 0;
+        for place in live {
+            sums[self.index_of(place) as usize] += place.length();
+            records += 1;
+        }
+        assert_eq!(self.totals.live_records, records);
+        for (index, (segment, sum)) in self.table.iter().zip(&sums).enumerate() {
+            assert_eq!(segment.live_bytes as usize, *sum, "live bytes of segment {index}");
+            let is_idle = matches!(segment.state, State::Free | State::Waiting);
+            assert!(!is_idle || *sum == 0 && segment.unwritten_pieces == 0);
+            let in_list = match segment.state {
+                State::Free if (index as u32) < self.capacity => &self.free,
+                State::Waiting => &self.waiting,
+                _ => continue,
+            };
+            assert!(in_list.contains(&(index as u32)), "segment {index} is in no list");
+        }
+        let count = |wanted| self.table.iter().filter(|segment| segment.state == wanted).count();
+        assert_eq!(self.waiting.len(), count(State::Waiting));
+        assert!(self.free.len() <= count(State::Free));
+        let cleaned = self.table.iter().filter(|segment| segment.is_being_cleaned).count();
+        assert_eq!(self.cleanings as usize, cleaned);
+        let occupied: u64 = self.table.iter().map(Segment::occupied_bytes).sum();
+        assert_eq!(self.totals.occupied_bytes, occupied);
+        assert_eq!(self.totals.live_bytes as usize, sums.iter().sum::<usize>());
+    }
+}

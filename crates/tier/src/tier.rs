@@ -1,0 +1,388 @@
+//! All of a tier together: records are put, found, written, released, cleaned.
+
+use crate::cleaning::Cleaning;
+use crate::figures::Figures;
+use crate::limits::{Limits, PAGE_BYTES};
+use crate::pieces::{Piece, Pieces, Write, WriteId};
+use crate::place::Place;
+use crate::read::Read;
+use crate::record::{self, HEADER_BYTES, Header};
+use crate::segments::Segments;
+use crate::stream::{OpenPiece, OpenSegment, Stream};
+use std::fmt;
+
+/// Why a record was not put.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Too many bytes in memory wait for their write. Try again after the next one.
+    Behind,
+    /// The tier is as full as it may become, or no segment is free for the record. Try again when
+    /// records were released or a segment was cleaned.
+    Full,
+    /// The content is empty, or its record longer than `record_bytes_max`. Never try again.
+    Length,
+}
+
+/// Values on a file: see the crate's head.
+pub struct Tier {
+    limits: Limits,
+    segments: Segments,
+    pieces: Pieces,
+    demoted: Stream,
+    survivors: Stream,
+    /// The counters alone: the rest is asked for.
+    counted: Figures,
+}
+
+/// Which records are put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// Values that memory has no room for.
+    Demoted,
+    /// Live records of a segment that is cleaned.
+    Survivor,
+}
+
+impl Tier {
+    /// An empty tier whose file has `capacity_bytes`; what is less than a segment is not used.
+    pub fn new(limits: Limits, capacity_bytes: u64) -> Self {
+        assert!(limits.are_sound(), "limits fit each other: {limits:?}");
+        let mut tier = Self {
+            limits,
+            segments: Segments::new(limits),
+            pieces: Pieces::new(limits.piece_bytes),
+            demoted: Stream::default(),
+            survivors: Stream::default(),
+            counted: Figures::default(),
+        };
+        tier.set_capacity(capacity_bytes);
+        tier
+    }
+
+    /// Grows or shrinks the tier. Segments beyond the new capacity are used no more, and cleaned
+    /// first; meanwhile their records stay readable.
+    pub fn set_capacity(&mut self, capacity_bytes: u64) {
+        self.segments.set_capacity(self.limits.segments(capacity_bytes));
+        for sort in [Sort::Demoted, Sort::Survivor] {
+            let segment = self.stream(sort).segment.as_ref().map(|segment| segment.taken.index);
+            if segment.is_some_and(|index| self.segments.is_beyond_capacity(index)) {
+                self.close_piece(sort, false);
+                self.close_segment(sort, false);
+            }
+        }
+    }
+
+    /// Whether segments beyond the capacity are in use.
+    pub fn is_over_capacity(&self) -> bool {
+        self.segments.table_count() > self.segments.capacity() as usize
+    }
+
+    /// Puts a value's bytes, with the hash of its key; tells where they lie from now on. They are
+    /// copied, and can be read at once.
+    ///
+    /// # Errors
+    /// See [`Refused`]; then nothing was put.
+    pub fn put(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
+        let place = self.append(Sort::Demoted, hash, content)?;
+        self.counted.put_records += 1;
+        self.counted.put_bytes += place.length() as u64;
+        Ok(place)
+    }
+
+    /// Puts the bytes of a live record of a segment that is cleaned: apart from other values, for
+    /// they will probably live longer, and into segments that are kept free for them.
+    ///
+    /// # Errors
+    /// See [`Refused`]; then nothing was put. [`Refused::Full`] can come while the tier shrinks, or
+    /// when several segments are cleaned at once: end the cleaning, what has moved has moved.
+    pub fn put_survivor(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
+        let place = self.append(Sort::Survivor, hash, content)?;
+        self.counted.survivor_records += 1;
+        self.counted.survivor_bytes += place.length() as u64;
+        Ok(place)
+    }
+
+    /// A record is live no more: no key has its place. Each is released once, unless the tier was
+    /// reset meanwhile.
+    pub fn release(&mut self, place: Place) {
+        self.segments.release(place);
+    }
+
+    /// Releases all records at once, as [`Self::release`] does each. Unlike after [`Self::reset`],
+    /// their bytes stay readable for who holds.
+    pub fn release_all(&mut self) {
+        self.segments.release_all();
+    }
+
+    /// Replaces what is in `into` by the content of a record, if it lies in memory. If it does not,
+    /// it was written to the file.
+    pub fn in_memory(&self, place: Place, into: &mut Vec<u8>) -> bool {
+        let Some(bytes) = self.find(place) else { return false };
+        let Ok(Some(header)) = Header::of(bytes) else { return false };
+        let end = HEADER_BYTES + header.content_bytes();
+        let Some(content) = bytes.get(HEADER_BYTES..end) else { return false };
+        debug_assert_eq!(header.record_bytes(), place.length(), "places of records are handed out");
+        into.clear();
+        into.extend_from_slice(content);
+        true
+    }
+
+    /// What to read of the file for a record that is not in memory.
+    pub fn read(&self, place: Place) -> Read {
+        Read::new(place, self.segments.taken_of(place))
+    }
+
+    /// Whether the segment of a record was not taken again since [`Self::read`]. If it was, the
+    /// record was released, and what is read in its place means nothing.
+    pub fn is_current(&self, read: &Read) -> bool {
+        self.segments.is_current(read.taken())
+    }
+
+    /// The next full piece to write, unless as many writes as allowed are under way.
+    pub fn next_write(&mut self) -> Option<Write> {
+        let write = self.pieces.next_write(self.limits.writes_max)?;
+        self.counted.write_bytes += write.length() as u64;
+        Some(write)
+    }
+
+    /// A write arrived: its records are read from the file from now on.
+    pub fn written(&mut self, id: WriteId) {
+        if let Some(segment) = self.pieces.written(id) {
+            self.segments.piece_written(segment);
+        }
+    }
+
+    /// A write failed: its piece stays in memory, and is the next to be handed out again.
+    pub fn failed(&mut self, id: WriteId) {
+        self.counted.failed_writes += 1;
+        self.pieces.failed(id);
+    }
+
+    /// Closes the open pieces, so that what they hold is written now, and open segments in which
+    /// nothing is live.
+    pub fn close_pieces(&mut self) {
+        for sort in [Sort::Demoted, Sort::Survivor] {
+            self.close_piece(sort, false);
+            let segment = self.stream(sort).segment.as_ref().map(|segment| segment.taken.index);
+            if segment.is_some_and(|index| !self.segments.has_live(index)) {
+                self.close_segment(sort, false);
+            }
+        }
+    }
+
+    /// Whether all records are on the file, but for those in open pieces.
+    pub fn is_written(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The next segment to clean: one beyond the capacity, or, if too few are free, the one that
+    /// gives most room. None while held: it would not be free before the hold ends.
+    pub fn begin_cleaning(&mut self) -> Option<Cleaning> {
+        let (taken, used) = self.segments.begin_cleaning()?;
+        let offset = self.segments.offset_of(taken.index);
+        Some(Cleaning::new(taken, offset, used, self.limits.piece_bytes))
+    }
+
+    /// Ends a cleaning: the segment is free if nothing in it is live; what is stays, and may be
+    /// cleaned later.
+    pub fn end_cleaning(&mut self, cleaning: &Cleaning) {
+        self.segments.end_cleaning(cleaning.taken(), false);
+    }
+
+    /// Ends a cleaning that met damage: the segment is not cleaned again, and is free when all its
+    /// records were released.
+    pub fn give_up_cleaning(&mut self, cleaning: &Cleaning) {
+        self.segments.end_cleaning(cleaning.taken(), true);
+    }
+
+    /// Whether a cleaning is under way: neither ended nor overtaken by a reset.
+    pub fn is_being_cleaned(&self, cleaning: &Cleaning) -> bool {
+        self.segments.is_being_cleaned(cleaning.taken())
+    }
+
+    /// From now on what is released stays readable, until as many [`Self::unhold`] have come:
+    /// segments that become empty are not used again.
+    pub fn hold(&mut self) {
+        self.segments.hold();
+    }
+
+    /// Ends a hold.
+    pub fn unhold(&mut self) {
+        self.segments.unhold();
+    }
+
+    /// Forgets all records, also for who holds. No place from before may be used any more; writes
+    /// and cleanings under way may still be reported, and change nothing. The next write is handed
+    /// out when the last one under way was reported.
+    pub fn reset(&mut self) {
+        self.pieces.reset();
+        self.demoted = Stream::default();
+        self.survivors = Stream::default();
+        self.segments.reset();
+    }
+
+    pub fn figures(&self) -> Figures {
+        let segment_bytes = self.limits.segment_bytes as u64;
+        let totals = self.segments.totals();
+        let buffered = self.buffered_bytes();
+        let allocated = buffered + self.pieces.spare_bytes() + self.segments.allocated_bytes();
+        Figures {
+            live_records: totals.live_records,
+            live_bytes: totals.live_bytes,
+            occupied_bytes: totals.occupied_bytes,
+            capacity_bytes: u64::from(self.segments.capacity()) * segment_bytes,
+            file_bytes: self.segments.table_count() as u64 * segment_bytes,
+            free_segments: self.segments.free_count() as u64,
+            held_bytes: self.segments.waiting_count() as u64 * segment_bytes,
+            buffered_bytes: buffered as u64,
+            allocated_bytes: allocated as u64,
+            ..self.counted
+        }
+    }
+
+    /// Asserts that exactly the records of `live` are accounted for.
+    #[cfg(any(test, feature = "twins"))]
+    pub fn check(&self, live: impl Iterator<Item = Place>) {
+        self.segments.check(live);
+        assert!(self.buffered_bytes() <= self.limits.buffered_bytes_max);
+    }
+
+    /// The bytes from a place on, if it lies in memory.
+    fn find(&self, place: Place) -> Option<&[u8]> {
+        let open = [&self.demoted, &self.survivors];
+        let mut open = open.into_iter().filter_map(|stream| stream.piece.as_ref());
+        open.find_map(|piece| piece.find(place)).or_else(|| self.pieces.find(place))
+    }
+
+    fn append(&mut self, sort: Sort, hash: u64, content: &[u8]) -> Result<Place, Refused> {
+        let length = record::length(content.len());
+        if content.is_empty() || length > self.limits.record_bytes_max {
+            return Err(Refused::Length);
+        }
+        if sort == Sort::Demoted && !self.segments.has_room_for(length) {
+            return Err(Refused::Full);
+        }
+        let (place, lost) = if length > self.limits.alone_bytes_min {
+            self.append_alone(sort, hash, content, length)?
+        } else {
+            self.append_packed(sort, hash, content, length)?
+        };
+        self.segments.add(place, lost);
+        Ok(place)
+    }
+
+    /// Appends a record to the open piece, or to a new one.
+    fn append_packed(
+        &mut self,
+        sort: Sort,
+        hash: u64,
+        content: &[u8],
+        length: usize,
+    ) -> Result<(Place, usize), Refused> {
+        if !self.stream(sort).fits(length) {
+            // Closed even if no new one can be opened: it has to be written before there is room.
+            self.close_piece(sort, true);
+            self.check_buffers(sort, self.limits.piece_bytes)?;
+            self.need_segment(sort, length)?;
+            let Limits { segment_bytes, piece_bytes, .. } = self.limits;
+            let reserved = self.stream(sort).rest(segment_bytes).min(piece_bytes);
+            let (taken, offset) = self.stream(sort).reserve(reserved);
+            let buffer = self.pieces.buffer();
+            self.stream(sort).piece = Some(OpenPiece::new(taken, offset, reserved, buffer));
+        }
+        let piece = self.stream(sort).piece.as_mut().expect("a piece was opened");
+        Ok(piece.append(hash, content, length))
+    }
+
+    /// Makes a record a piece of its own.
+    fn append_alone(
+        &mut self,
+        sort: Sort,
+        hash: u64,
+        content: &[u8],
+        length: usize,
+    ) -> Result<(Place, usize), Refused> {
+        let padded = length.next_multiple_of(PAGE_BYTES);
+        self.check_buffers(sort, padded)?;
+        self.need_segment(sort, padded)?;
+        let (taken, offset) = self.stream(sort).reserve(padded);
+        let place = Place::new(offset, length);
+        let mut bytes = Vec::with_capacity(padded);
+        record::append(&mut bytes, place, taken.generation, hash, content);
+        bytes.resize(padded, 0);
+        self.push(Piece { offset, segment: taken.index, generation: taken.generation, bytes });
+        Ok((place, padded - length))
+    }
+
+    /// Refuses a piece for which there is no memory. To survivors one piece more is left, so that
+    /// demotion cannot keep cleaning from going on.
+    fn check_buffers(&self, sort: Sort, bytes: usize) -> Result<(), Refused> {
+        let left = if sort == Sort::Demoted { self.limits.piece_bytes } else { 0 };
+        let fits = self.buffered_bytes() + bytes + left <= self.limits.buffered_bytes_max;
+        if fits { Ok(()) } else { Err(Refused::Behind) }
+    }
+
+    /// Opens a new segment if the open one has fewer than so many bytes left.
+    fn need_segment(&mut self, sort: Sort, bytes: usize) -> Result<(), Refused> {
+        let Limits { segment_bytes, .. } = self.limits;
+        if self.stream(sort).rest(segment_bytes) >= bytes {
+            return Ok(());
+        }
+        if self.stream(sort).rest_without_piece(segment_bytes) >= bytes {
+            self.close_piece(sort, true);
+            return Ok(());
+        }
+        let taken = match sort {
+            Sort::Demoted => self.segments.take(self.limits.reserve_segments),
+            Sort::Survivor => self.segments.take_for_survivors(),
+        };
+        let taken = taken.ok_or(Refused::Full)?;
+        self.close_piece(sort, true);
+        self.close_segment(sort, true);
+        let offset = self.segments.offset_of(taken.index);
+        self.stream(sort).segment = Some(OpenSegment { taken, offset, used: 0 });
+        Ok(())
+    }
+
+    /// Closes the open piece. `is_full`: because the next record does not fit.
+    fn close_piece(&mut self, sort: Sort, is_full: bool) {
+        if let Some((piece, lost)) = self.stream(sort).close_piece() {
+            if is_full {
+                self.segments.lose(piece.segment, lost);
+            }
+            self.push(piece);
+        }
+    }
+
+    /// Closes the open segment, which has no open piece. `is_full` as of [`Self::close_piece`].
+    fn close_segment(&mut self, sort: Sort, is_full: bool) {
+        if let Some(OpenSegment { taken, used, .. }) = self.stream(sort).segment.take() {
+            if is_full {
+                self.segments.lose(taken.index, self.limits.segment_bytes - used);
+            }
+            self.segments.close(taken.index, used);
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.segments.piece_closed(piece.segment);
+        self.pieces.push(piece);
+    }
+
+    fn buffered_bytes(&self) -> usize {
+        self.pieces.bytes() + self.demoted.bytes() + self.survivors.bytes()
+    }
+
+    fn stream(&mut self, sort: Sort) -> &mut Stream {
+        match sort {
+            Sort::Demoted => &mut self.demoted,
+            Sort::Survivor => &mut self.survivors,
+        }
+    }
+}
+
+impl fmt::Debug for Tier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.figures().fmt(out)
+    }
+}
