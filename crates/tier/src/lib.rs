@@ -51,6 +51,9 @@ mod stream;
 mod tier;
 mod victim;
 
+#[cfg(test)]
+mod tests;
+
 pub use cleaning::{Chunk, Cleaning, Found};
 pub use figures::Figures;
 pub use limits::{Limits, PAGE_BYTES, SMALL_BYTES_MAX};

@@ -1,0 +1,218 @@
+//! What is live, free, held and in memory, step by step.
+
+use super::*;
+
+fn put(driven: &mut Driven, keys: std::ops::Range<u64>, bytes: usize) {
+    for key in keys {
+        if driven.tier.figures().buffered_bytes > 40 << 10 {
+            driven.write_all();
+        }
+        driven.set(key, content(key, bytes)).unwrap();
+    }
+}
+
+#[test]
+fn a_record_is_readable_before_during_and_after_its_write() {
+    let mut driven = Driven::new(LIMITS, 16);
+    let place = driven.set(1, content(1, 500)).unwrap();
+    driven.check();
+    assert!(driven.tier.next_write().is_none() && driven.tier.is_written());
+    driven.tier.close_pieces();
+    let write = driven.tier.next_write().unwrap();
+    assert!(driven.tier.next_write().is_none(), "one at a time");
+    driven.check();
+    driven.write(&write, 0);
+    driven.tier.failed(write.id());
+    driven.check();
+    let again = driven.tier.next_write().unwrap();
+    assert!(again.offset() == write.offset() && again.id() != write.id());
+    driven.write(&again, again.length());
+    driven.tier.written(write.id());
+    assert!(driven.tier.in_memory(place, &mut Vec::new()), "that attempt had ended");
+    driven.tier.written(again.id());
+    assert!(!driven.tier.in_memory(place, &mut Vec::new()));
+    driven.check();
+}
+
+#[test]
+fn contents_that_are_empty_or_too_long_are_refused() {
+    let mut driven = Driven::new(LIMITS, 16);
+    assert_eq!(driven.tier.put(1, b""), Err(Refused::Length));
+    assert_eq!(driven.tier.put(1, &[1; (20 << 10) - 15]), Err(Refused::Length));
+    driven.set(1, content(1, (20 << 10) - 16)).unwrap();
+    driven.set(2, content(2, 1)).unwrap();
+    driven.check();
+}
+
+#[test]
+fn small_records_lie_within_a_page_and_long_ones_begin_one() {
+    let mut driven = Driven::new(LIMITS, 64);
+    let mut dice = Dice(3);
+    for key in 0..400 {
+        driven.write_all();
+        let place = driven.set(key, content(key, 1 + dice.below(6000) as usize)).unwrap();
+        let read = driven.tier.read(place);
+        match place.length() {
+            ..=SMALL_BYTES_MAX => assert_eq!(read.length(), PAGE_BYTES),
+            length if length > LIMITS.alone_bytes_min => assert_eq!(place.offset() % 4096, 0),
+            length => assert!(read.length() <= length + 2 * PAGE_BYTES),
+        }
+    }
+    driven.check();
+}
+
+#[test]
+fn what_memory_has_no_room_for_is_refused_until_it_is_written() {
+    let mut driven = Driven::new(LIMITS, 64);
+    let refused = (0..1000).find_map(|key| driven.set(key, content(key, 500)).err());
+    assert_eq!(refused, Some(Refused::Behind));
+    // Cleaning has a piece of its own left.
+    let survivor = driven.tier.put_survivor(7777, b"a survivor").unwrap();
+    driven.keys.insert(7777, (survivor, b"a survivor".to_vec()));
+    driven.check();
+    driven.write_all();
+    driven.set(5000, content(5000, 500)).unwrap();
+    driven.check();
+}
+
+#[test]
+fn a_full_tier_refuses_and_keeps_what_cleaning_needs() {
+    let mut driven = Driven::new(LIMITS, 16);
+    let refused = (0..10_000).find_map(|key| {
+        driven.write_all();
+        driven.set(key, content(key, 500)).err()
+    });
+    assert_eq!(refused, Some(Refused::Full));
+    let figures = driven.tier.figures();
+    // 90 % of the 12 segments beside those that are kept free.
+    assert!(figures.occupied_bytes > 10 * (64 << 10) && figures.occupied_bytes < 11 * (64 << 10));
+    assert!(figures.free_segments >= 4 && figures.file_bytes <= figures.capacity_bytes);
+    driven.remove(1);
+    driven.remove(2);
+    driven.set(1, content(1, 500)).unwrap();
+    driven.check();
+}
+
+#[test]
+fn the_last_free_segments_are_for_survivors() {
+    let mut driven = Driven::new(LIMITS, 16);
+    let mut dice = Dice(5);
+    let refused = (0..10_000).find_map(|_| {
+        driven.write_all();
+        let key = dice.below(1000);
+        driven.set(key, content(key, 500)).err()
+    });
+    assert_eq!(refused, Some(Refused::Full), "what is dead was not cleaned");
+    assert_eq!(driven.tier.figures().free_segments, LIMITS.reserve_segments as u64);
+    driven.clean();
+    driven.write_all();
+    assert!(driven.tier.figures().free_segments >= LIMITS.free_segments_min as u64);
+    driven.set(1, content(1, 500)).unwrap();
+    driven.check();
+}
+
+#[test]
+fn all_segments_are_free_when_all_is_released_and_written() {
+    let mut driven = Driven::new(LIMITS, 16);
+    put(&mut driven, 0..500, 700);
+    (0..500).for_each(|key| driven.remove(key));
+    driven.close();
+    driven.check();
+    let figures = driven.tier.figures();
+    assert_eq!((figures.free_segments, figures.live_bytes, figures.buffered_bytes), (16, 0, 0));
+    assert!(driven.tier.begin_cleaning().is_none());
+}
+
+#[test]
+fn what_is_held_stays_readable_and_its_room_comes_back() {
+    let mut driven = Driven::new(LIMITS, 16);
+    put(&mut driven, 0..300, 700);
+    let before = driven.keys.clone();
+    driven.tier.hold();
+    driven.tier.hold();
+    driven.tier.release_all();
+    driven.keys.clear();
+    driven.close();
+    driven.check();
+    put(&mut driven, 0..300, 600);
+    assert!(driven.tier.figures().held_bytes >= 3 * (64 << 10));
+    assert!(driven.tier.begin_cleaning().is_none());
+    before.iter().for_each(|(key, (place, value))| driven.assert_has(*place, *key, value));
+    driven.tier.unhold();
+    before.iter().for_each(|(key, (place, value))| driven.assert_has(*place, *key, value));
+    driven.tier.unhold();
+    assert_eq!(driven.tier.figures().held_bytes, 0);
+    driven.check();
+}
+
+#[test]
+fn after_a_reset_old_writes_change_nothing() {
+    let mut driven = Driven::new(LIMITS, 16);
+    let old = driven.set(1, content(1, 3000)).unwrap();
+    driven.tier.close_pieces();
+    let stale = driven.tier.next_write().unwrap();
+    let read = driven.tier.read(old);
+    driven.tier.reset();
+    driven.keys.clear();
+    driven.check();
+    let new = driven.set(2, content(2, 3000)).unwrap();
+    assert_eq!(new, old);
+    assert!(!driven.tier.is_current(&read));
+    driven.tier.close_pieces();
+    assert!(driven.tier.next_write().is_none(), "the old write could come after the new one");
+    driven.write(&stale, stale.length());
+    driven.tier.failed(stale.id());
+    driven.check();
+    driven.write_all();
+    driven.check();
+    let mut pages = driven.bytes(read.offset(), read.length());
+    assert!(read.open(&driven.sealer, &mut pages).is_err());
+}
+
+#[test]
+fn a_tier_that_shrinks_moves_what_lies_beyond() {
+    let mut driven = Driven::new(LIMITS, 32);
+    put(&mut driven, 0..1000, 700);
+    (0..1000).filter(|key| key % 3 > 0).for_each(|key| driven.remove(key));
+    driven.tier.set_capacity(10 * (64 << 10) + 5);
+    assert!(driven.tier.is_over_capacity());
+    driven.close();
+    driven.clean();
+    driven.check();
+    assert!(!driven.tier.is_over_capacity());
+    assert_eq!(driven.tier.figures().file_bytes, 10 * (64 << 10));
+    driven.tier.set_capacity(0);
+    assert_eq!(driven.tier.put(1, b"no room"), Err(Refused::Full));
+    driven.close();
+    driven.clean();
+    driven.check();
+    driven.tier.set_capacity(32 * (64 << 10));
+    put(&mut driven, 0..1000, 700);
+    driven.check();
+}
+
+#[test]
+fn a_cleaning_that_is_given_up_is_not_repeated() {
+    let mut driven = Driven::new(LIMITS, 16);
+    put(&mut driven, 0..800, 700);
+    driven.close();
+    (0..800).filter(|key| key % 5 > 0).for_each(|key| driven.remove(key));
+    let mut keys = 1000..;
+    while driven.tier.figures().free_segments >= 4 {
+        let key = keys.next().unwrap();
+        put(&mut driven, key..key + 1, 700);
+    }
+    driven.close();
+    let mut given_up = Vec::new();
+    while let Some(cleaning) = driven.tier.begin_cleaning() {
+        assert!(!given_up.contains(&cleaning) && driven.tier.is_being_cleaned(&cleaning));
+        driven.tier.give_up_cleaning(&cleaning);
+        assert!(!driven.tier.is_being_cleaned(&cleaning));
+        given_up.push(cleaning);
+    }
+    assert!(!given_up.is_empty());
+    driven.check();
+    driven.keys.keys().copied().collect::<Vec<_>>().into_iter().for_each(|key| driven.remove(key));
+    driven.close();
+    assert_eq!(driven.tier.figures().free_segments, 16);
+}
