@@ -15,6 +15,7 @@
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | `entropy` | unpredictable bits from the kernel |
 //! | [`machine`] | the process as the kernel describes it |
+//! | [`numa`] | memory nodes: which are slow, and ranges of addresses that lie on one |
 //! | [`secret_file`] | files that only who may can read |
 //! | [`process`] | files about the process: its log, its id |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
@@ -35,6 +36,7 @@ pub mod garbage;
 pub mod machine;
 pub mod metrics_http;
 pub mod net;
+pub mod numa;
 pub mod process;
 mod reclaim;
 pub mod secret_file;
