@@ -13,6 +13,7 @@
 //! | [`ordered`] | the counted B+tree | |
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
+//! | [`ratio`] | which blocks lie in slow memory, so that a share of all bytes does | |
 //! | `size_class`, `varint` | the allocator's sizes, lengths in few bytes | `varint` |
 //! | `prefetch` | a hint to the processor | yes |
 //! | `twin`, `chosen` | for tests: safe twins, keys that an attacker would choose | |
@@ -33,6 +34,7 @@ pub mod member;
 pub mod ordered;
 mod prefetch;
 pub mod quicklist;
+pub mod ratio;
 mod size_class;
 pub mod sorted_set;
 pub mod table;

@@ -17,7 +17,7 @@ const OTHERS: &str = "*";
 const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE), ("node", NODE)];
 
 const STRUCTURES: Floors = &[
-    &["hll", "prefetch", "size_class", "varint"],
+    &["hll", "prefetch", "ratio", "size_class", "varint"],
     &["intset", "listpack", "ordered", "table"],
     &["entry", "member", "quicklist"],
     &["sorted_set"],
