@@ -62,4 +62,5 @@ pub use place::Place;
 pub use read::{Content, Read};
 pub use record::Damaged;
 pub use seal::Sealer;
+pub use segments::Hold;
 pub use tier::{Refused, Tier};

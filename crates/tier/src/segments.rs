@@ -14,18 +14,26 @@ use crate::limits::{Limits, PAGE_BYTES};
 use crate::place::Place;
 use crate::segment::{Segment, State, Taken};
 use crate::victim::Search;
+use std::collections::BTreeSet;
+
+/// Somebody's right to read what is released, until it is handed back.
+#[derive(Debug)]
+pub struct Hold(u64);
 
 /// All segments that were ever used.
 pub(crate) struct Segments {
     table: Vec<Segment>,
     /// Segments of the table that may be taken, each below the capacity.
     free: Vec<u32>,
-    waiting: Vec<u32>,
+    /// Segments in which nothing is live, each with the number of the first hold that began since.
+    waiting: Vec<(u32, u64)>,
     /// Segments that may be used: those from here on are emptied.
     capacity: u32,
     limits: Limits,
     generation: u32,
-    holds: u32,
+    /// Who holds, by number; and the number of the next one.
+    holds: BTreeSet<u64>,
+    next_hold: u64,
     cleanings: u32,
     search: Search,
     totals: Totals,
@@ -48,7 +56,8 @@ impl Segments {
             capacity: 0,
             limits,
             generation: 0,
-            holds: 0,
+            holds: BTreeSet::new(),
+            next_hold: 0,
             cleanings: 0,
             search: Search::default(),
             totals: Totals::default(),
@@ -166,8 +175,8 @@ impl Segments {
     /// The next segment to clean, with the bytes of its pieces; none if enough are free, or none
     /// would give room.
     pub(crate) fn begin_cleaning(&mut self) -> Option<(Taken, usize)> {
-        // While held, an emptied segment gives no room, and its survivors take some.
-        if self.holds > 0 {
+        // What waits for holds to end gives no room yet, and survivors take some.
+        if self.waiting.len() > self.free_count() {
             return None;
         }
         let index = match self.beyond_capacity() {
@@ -213,17 +222,24 @@ impl Segments {
         segment.is_some_and(|segment| segment.generation == taken.generation)
     }
 
-    pub(crate) fn hold(&mut self) {
-        self.holds += 1;
+    pub(crate) fn hold(&mut self) -> Hold {
+        let hold = Hold(self.next_hold);
+        self.next_hold += 1;
+        self.holds.insert(hold.0);
+        hold
     }
 
-    pub(crate) fn unhold(&mut self) {
-        self.holds = self.holds.checked_sub(1).expect("a hold ends once");
-        if self.holds == 0 {
-            let waiting = std::mem::take(&mut self.waiting);
-            waiting.into_iter().for_each(|index| self.make_free(index));
-            self.drop_unused_end();
+    pub(crate) fn unhold(&mut self, hold: &Hold) {
+        assert!(self.holds.remove(&hold.0), "a hold ends once");
+        let oldest = self.holds.first().copied().unwrap_or(u64::MAX);
+        let waiting = std::mem::take(&mut self.waiting);
+        for (index, since) in waiting {
+            match since <= oldest {
+                true => self.make_free(index),
+                false => self.waiting.push((index, since)),
+            }
         }
+        self.drop_unused_end();
     }
 
     /// Forgets all segments, but not which generations there were, nor who holds.
@@ -246,9 +262,9 @@ impl Segments {
             self.search.look_again_at(segment, &self.limits);
         } else if segment.is_being_cleaned {
             // Its bytes are still being read.
-        } else if self.holds > 0 {
+        } else if !self.holds.is_empty() {
             segment.state = State::Waiting;
-            self.waiting.push(index);
+            self.waiting.push((index, self.next_hold));
         } else {
             self.make_free(index);
             self.drop_unused_end();
@@ -340,7 +356,8 @@ impl Segments {
 
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.table.capacity() * size_of::<Segment>()
-            + (self.free.capacity() + self.waiting.capacity()) * size_of::<u32>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.waiting.capacity() * size_of::<(u32, u64)>()
     }
 
     /// Asserts that the accounts are those of `live`, and agree with each other.
@@ -357,12 +374,13 @@ impl Segments {
             assert_eq!(segment.live_bytes as usize, *sum, "live bytes of segment {index}");
             let is_idle = matches!(segment.state, State::Free | State::Waiting);
             assert!(!is_idle || *sum == 0 && segment.unwritten_pieces == 0);
-            let in_list = match segment.state {
-                State::Free if (index as u32) < self.capacity => &self.free,
-                State::Waiting => &self.waiting,
-                _ => continue,
+            let index = index as u32;
+            let is_listed = match segment.state {
+                State::Free => index >= self.capacity || self.free.contains(&index),
+                State::Waiting => self.waiting.iter().any(|(waiting, _)| *waiting == index),
+                _ => true,
             };
-            assert!(in_list.contains(&(index as u32)), "segment {index} is in no list");
+            assert!(is_listed, "segment {index} is in no list");
         }
         let count = |wanted| self.table.iter().filter(|segment| segment.state == wanted).count();
         assert_eq!(self.waiting.len(), count(State::Waiting));

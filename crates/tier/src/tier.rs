@@ -7,7 +7,7 @@ use crate::pieces::{Piece, Pieces, Write, WriteId};
 use crate::place::Place;
 use crate::read::Read;
 use crate::record::{self, HEADER_BYTES, Header};
-use crate::segments::Segments;
+use crate::segments::{Hold, Segments};
 use crate::stream::{OpenPiece, OpenSegment, Stream};
 use std::fmt;
 
@@ -176,7 +176,7 @@ impl Tier {
     }
 
     /// The next segment to clean: one beyond the capacity, or, if too few are free, the one that
-    /// gives most room. None while held: it would not be free before the hold ends.
+    /// gives most room. None while more than is free waits for holds to end.
     pub fn begin_cleaning(&mut self) -> Option<Cleaning> {
         let (taken, used) = self.segments.begin_cleaning()?;
         let offset = self.segments.offset_of(taken.index);
@@ -200,15 +200,15 @@ impl Tier {
         self.segments.is_being_cleaned(cleaning.taken())
     }
 
-    /// From now on what is released stays readable, until as many [`Self::unhold`] have come:
+    /// From now on what is released stays readable, until the hold is handed back:
     /// segments that become empty are not used again.
-    pub fn hold(&mut self) {
-        self.segments.hold();
+    pub fn hold(&mut self) -> Hold {
+        self.segments.hold()
     }
 
     /// Ends a hold.
-    pub fn unhold(&mut self) {
-        self.segments.unhold();
+    pub fn unhold(&mut self, hold: Hold) {
+        self.segments.unhold(&hold);
     }
 
     /// Forgets all records, also for who holds. No place from before may be used any more; writes

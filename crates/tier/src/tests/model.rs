@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -83,9 +84,11 @@ struct Play {
     driven: Driven,
     writes: Vec<Write>,
     cleaning: Option<(Cleaning, Chunk)>,
-    holds: usize,
-    /// Records that were released while held.
-    held: Vec<(u64, Place, Vec<u8>)>,
+    /// Holds, each with its number.
+    holds: VecDeque<(u64, Hold)>,
+    holds_begun: u64,
+    /// Records that were released while held, and how many holds had begun.
+    held: Vec<(u64, Place, Vec<u8>, u64)>,
     seed: u64,
 }
 
@@ -108,8 +111,8 @@ impl Play {
                 }
             }
             Step::Hold => {
-                self.holds += 1;
-                self.driven.tier.hold();
+                self.holds.push_back((self.holds_begun, self.driven.tier.hold()));
+                self.holds_begun += 1;
             }
             Step::Unhold => self.unhold(),
             Step::Capacity { segments } => self.driven.tier.set_capacity(segments << 15),
@@ -148,8 +151,8 @@ impl Play {
     }
 
     fn released(&mut self, key: u64, place: Place, value: Vec<u8>) {
-        if self.holds > 0 {
-            self.held.push((key, place, value));
+        if !self.holds.is_empty() {
+            self.held.push((key, place, value, self.holds_begun));
         }
     }
 
@@ -226,18 +229,19 @@ impl Play {
     }
 
     fn unhold(&mut self) {
-        if self.holds > 0 {
-            self.holds -= 1;
-            self.driven.tier.unhold();
-            if self.holds == 0 {
-                self.held.clear();
-            }
+        let is_oldest = self.seed.is_multiple_of(2);
+        let ended = if is_oldest { self.holds.pop_front() } else { self.holds.pop_back() };
+        if let Some((_, hold)) = ended {
+            self.seed += 1;
+            self.driven.tier.unhold(hold);
+            let holds = &self.holds;
+            self.held.retain(|(.., begun)| holds.iter().any(|(number, _)| number < begun));
         }
     }
 
     fn check(&self) {
         self.driven.check();
-        for (key, place, value) in &self.held {
+        for (key, place, value, _) in &self.held {
             self.driven.assert_has(*place, *key, value);
         }
         assert!(!self.driven.file.windows(MARK.len()).any(|bytes| bytes == MARK));
@@ -245,7 +249,7 @@ impl Play {
 
     /// Releases all, lets all writes arrive and all cleaning end: then all is free.
     fn end_all(mut self) {
-        while self.holds > 0 {
+        while !self.holds.is_empty() {
             self.unhold();
         }
         (0..KEYS).for_each(|key| self.remove(key));
@@ -274,7 +278,9 @@ proptest! {
         let limits = Limits { segment_bytes: 32 << 10, writes_max, ..LIMITS };
         let driven = Driven::new(limits, 14);
         let (writes, held) = (Vec::new(), Vec::new());
-        let mut play = Play { driven, writes, cleaning: None, holds: 0, held, seed: 0 };
+        let holds = VecDeque::new();
+        let mut play =
+            Play { driven, writes, cleaning: None, holds, holds_begun: 0, held, seed: 0 };
         for (index, step) in steps.iter().enumerate() {
             play.step(step);
             play.driven.tier.check(play.driven.keys.values().map(|(place, _)| *place));
