@@ -43,11 +43,12 @@ const WINDOW_SPACING: &str = "seconds between the snapshots that stay for the wi
 const SNAPSHOT_FORMAT: &str = "no snapshot is written in a newer format: for older servers";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
-const TIER: &str = "where values lie that memory has no room for: file:PATH; \"\": none";
+const TIER: &str = "where values lie that memory cannot hold: file:PATH; \"\": none";
 const TIER_MAX: &str = "bytes that these may take there, with units as maxmemory";
 const TIER_READ_THREADS: &str = "threads that read them, and so how many at a time";
 const TIER_VALUE_MIN: &str = "bytes below which a value stays in memory";
 const TIER_VALUE_MAX: &str = "bytes above which a value stays in memory";
+const TIER_ALL_COLD: &str = "for tests: no value stays in memory behind a request";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
 
 const YES_NO_LOCAL: &[&str] = &["no", "yes", "local"];
@@ -172,6 +173,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("tier-read-threads", "4", 1, 64).own(TIER_READ_THREADS),
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
     size("tier-value-max", "262144", 0, LONG_MAX).own(TIER_VALUE_MAX),
+    toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),
     integer("maxmemory-eviction-tenacity", "10", 0, 100).shown(OWN_LOOP),
     integer("lfu-log-factor", "10", 0, INT_MAX),
     integer("lfu-decay-time", "1", 0, INT_MAX),

@@ -13,6 +13,7 @@ mod sorted;
 mod stream;
 mod string;
 
+use crate::cold::place_of;
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
@@ -76,8 +77,8 @@ impl Keyspace {
             Effect::SetRange { offset, bytes } => self.set_range(database, key, offset, bytes),
             Effect::Delete { .. } => Ok(self.delete(database, key)),
             Effect::Expire { at } => Ok(self.expire(database, key, at)),
-            Effect::Rename { to_database, to } => Ok(self.rename(database, key, to_database, to)),
-            Effect::Copy { to_database, to } => Ok(self.copy(database, key, to_database, to)),
+            Effect::Rename { to_database, to } => self.rename(database, key, to_database, to),
+            Effect::Copy { to_database, to } => self.copy(database, key, to_database, to),
             Effect::FlushDatabase
             | Effect::FlushAll
             | Effect::SwapDatabases { .. }
@@ -191,7 +192,11 @@ impl Keyspace {
         let next = next_expiry(entry.as_ref());
         let db = self.database_mut(database);
         db.entry_bytes += entry_bytes(entry.as_ref());
+        db.count_in(&entry);
         let old = db.table.insert(hash, entry);
+        if let Some(old) = &old {
+            db.count_out(old);
+        }
         db.entry_bytes -= old.as_ref().map_or(0, |old| entry_bytes(old.as_ref()));
         if let Some(at) = old.as_ref().and_then(Entry::expire_at) {
             db.expiries.remove(at, hash);
@@ -221,7 +226,8 @@ impl Keyspace {
         edit: impl FnOnce(&mut Value, &Recipe<'_>) -> Result<Applied, Refusal>,
     ) -> Result<Applied, Refusal> {
         let Hashed { hash, name } = key;
-        let Self { databases, settings, hasher, work, .. } = self;
+        self.fetch_to_change(database, name)?;
+        let Self { databases, settings, hasher, work, cold, .. } = self;
         let recipe = Recipe { settings, hasher: *hasher, work };
         let db = &mut databases[database.0 as usize];
         let Some(mut found) = db.table.find_mut(hash, name) else {
@@ -233,6 +239,9 @@ impl Keyspace {
             }
             return Ok(applied);
         };
+        if let Some(cold) = cold {
+            db.placed -= cold.forget_copy(&mut found);
+        }
         let value = found.as_mut().into_boxed_mut().ok_or(Refusal::WRONG_TYPE)?;
         let before = value.allocated_bytes();
         let applied = edit(value, &recipe)?;
@@ -254,6 +263,7 @@ impl Keyspace {
     ) -> Option<Entry> {
         let db = self.database_mut(database);
         let entry = db.table.remove(hash, key)?;
+        db.count_out(&entry);
         db.entry_bytes -= entry_bytes(entry.as_ref());
         if let Some(at) = entry.expire_at() {
             db.expiries.remove(at, hash);
@@ -264,6 +274,9 @@ impl Keyspace {
 
     /// Frees an entry: at once if that is quick, else on a background thread.
     pub(crate) fn discard(&mut self, entry: Entry) {
+        if let Some(cold) = &mut self.cold {
+            cold.release(place_of(entry.as_ref()));
+        }
         if let ValueRef::Boxed(value) = entry.value()
             && value.elements() > self.settings.limits.freed_inline_elements_max
         {

@@ -178,6 +178,11 @@ impl<F: Copy + 'static> Command<F> {
         self.without(Flags::LOADING.union(Flags::STALE))
     }
 
+    /// Only what is known of its keys without their values counts.
+    pub const fn needs_no_value(self) -> Self {
+        self.with(Flags::NEEDS_NO_VALUE)
+    }
+
     pub const fn fast(self) -> Self {
         self.with(Flags::FAST)
     }

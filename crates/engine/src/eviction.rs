@@ -29,6 +29,8 @@ pub enum Room {
     None,
     /// Nothing may go now.
     Later,
+    /// Values that were moved out are not written yet: there is room soon.
+    Behind,
 }
 
 impl Engine {
@@ -60,8 +62,14 @@ impl Keyspace {
     /// Whether memory is above `maxmemory`: the bytes of the data and `beside`, those that clients
     /// occupy.
     pub fn is_over_limit(&self, beside: u64) -> bool {
+        self.bytes_over_limit(beside) > 0
+    }
+
+    /// Bytes by which memory is above `maxmemory`, counted as by [`Self::is_over_limit`].
+    pub fn bytes_over_limit(&self, beside: u64) -> usize {
         let limit = self.settings.maxmemory;
-        limit > 0 && (self.used_bytes() as u64).saturating_add(beside) > limit
+        let over = (self.used_bytes() as u64).saturating_add(beside).saturating_sub(limit);
+        if limit == 0 { 0 } else { usize::try_from(over).unwrap_or(usize::MAX) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The numbered databases: what every effect changes and every command reads.
 
+use crate::cold::ColdStore;
 use crate::expiries::Expiries;
 use crate::functions::Libraries;
 use crate::ids::{HashedKey, KeyHash};
@@ -9,7 +10,7 @@ use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::value::hash::next_expiry;
-use crate::value::{Awaited, Entry, EntryRef, Recipe, Value, is_past};
+use crate::value::{Awaited, Entry, EntryRef, Recipe, is_past};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
@@ -40,6 +41,8 @@ pub struct Keyspace {
     pub(crate) libraries: Libraries,
     /// The snapshot being written, if one is.
     pub(crate) snapshot: Option<Box<Snapshot>>,
+    /// The values that are not in memory, where there may be any.
+    pub(crate) cold: Option<Box<ColdStore>>,
 }
 
 /// One numbered database.
@@ -53,6 +56,10 @@ pub struct Database {
     /// The number that it had when the snapshot under way began: databases can be exchanged. One
     /// that came into being since has [`Self::NOT_WALKED`].
     pub(crate) walked_as: DatabaseId,
+    /// Keys whose values are not in memory.
+    pub(crate) cold_keys: usize,
+    /// Keys whose values, or copies of them, lie in the store of cold values.
+    pub(crate) placed: usize,
 }
 
 impl Database {
@@ -66,6 +73,8 @@ impl Database {
             field_expiries: Expiries::default(),
             entry_bytes: 0,
             walked_as: Self::NOT_WALKED,
+            cold_keys: 0,
+            placed: 0,
         }
     }
 
@@ -153,6 +162,7 @@ impl Keyspace {
             replica_of: ReplicaOf::Unset,
             libraries: Libraries::default(),
             snapshot: None,
+            cold: None,
         }
     }
 
@@ -235,12 +245,16 @@ impl Keyspace {
     /// Bytes of all data: entries, values and tables. What `maxmemory` limits, together with what
     /// clients occupy.
     pub fn used_bytes(&self) -> usize {
-        self.base_bytes + self.databases.iter().map(Database::used_bytes).sum::<usize>()
+        let cold = self.cold.as_ref().map_or(0, |cold| cold.allocated_bytes());
+        self.base_bytes + cold + self.databases.iter().map(Database::used_bytes).sum::<usize>()
     }
 
     /// Notes in the entry's access word that it was used now.
     pub fn touch(&self, entry: EntryRef<'_>, now: UnixMillis) {
         entry.set_access(crate::access::touched(entry.access(), now, &self.settings));
+        if self.cold.is_some() {
+            crate::cold::note_use(entry);
+        }
     }
 
     /// Whether a key is there, past its time or not.
@@ -250,7 +264,7 @@ impl Keyspace {
 
     /// What a key can serve to blocked clients, if it is there and of such a type.
     pub fn serves(&self, database: DatabaseId, key: &[u8]) -> Option<Awaited> {
-        Value::of(self.database(database).find(self.hash(key), key)?)?.serves()
+        crate::value::serves(self.database(database).find(self.hash(key), key)?)
     }
 
     /// Whether a key exists and is due, or all of its fields are.

@@ -18,6 +18,7 @@
 //! | | [`load`] | an RDB file into an empty keyspace |
 //! | | [`digest`] | what keys hold in 128 bits, for comparison |
 //! | | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
+//! | | [`cold`] | values that are not in memory: spilled, fetched |
 //! | state | [`keyspace`] | the databases: tables of entries, expiry times |
 //! | | `snapshot` | the whole keyspace as it was at one instant, beside writes |
 //! | parts | [`unit`] | what one unit did, saw and said |
@@ -50,6 +51,7 @@
 
 pub mod access;
 mod apply;
+pub mod cold;
 pub mod command;
 pub mod debug_digest;
 pub mod digest;

@@ -35,7 +35,7 @@ impl Keyspace {
         )?;
         match entry.value() {
             ValueRef::Boxed(value) => Some(value),
-            ValueRef::Bytes(_) | ValueRef::Integer(_) => None,
+            ValueRef::Bytes(_) | ValueRef::Integer(_) | ValueRef::Cold(_) => None,
         }
     }
 }

@@ -15,6 +15,10 @@ use telling::Telling;
 /// the loop parses of a pipeline at a time.
 const EFFECTS_AHEAD: usize = 16;
 
+/// The same where values may not be in memory: what they need is read together, several reads at a
+/// time, and the more there are the less they wait for each other.
+const FETCHES_AHEAD: usize = 256;
+
 /// A record's payload that cannot be applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApplyError {
@@ -41,15 +45,22 @@ impl Keyspace {
         let mut telling = Telling::of(interest, self);
         let mut decoder = EffectDecoder::new(payload);
         let mut count = 0;
-        let mut batch = Vec::with_capacity(EFFECTS_AHEAD);
+        let has_cold = self.cold.is_some() && self.cold_keys() > 0;
+        let effects_ahead = if has_cold { FETCHES_AHEAD } else { EFFECTS_AHEAD };
+        let mut batch = Vec::with_capacity(effects_ahead);
         loop {
-            while batch.len() < EFFECTS_AHEAD
+            while batch.len() < effects_ahead
                 && let Some(effect) = decoder.next_effect().map_err(ApplyError::Malformed)?
             {
                 batch.push(effect);
             }
             if batch.is_empty() {
                 return Ok(count);
+            }
+            if self.cold.is_some() {
+                let count = count + batch.len() as u64;
+                let lost = |_| ApplyError::Impossible { effect_index: count };
+                self.fetch_for_effects(&batch).map_err(lost)?;
             }
             self.prefetch_keys(&batch);
             for (database, key, effect) in batch.drain(..) {
@@ -71,7 +82,7 @@ impl Keyspace {
     /// Asks the processor for the entries that a batch will change. The databases that it names may
     /// not exist.
     fn prefetch_keys(&self, batch: &[(DatabaseId, &[u8], Effect<'_>)]) {
-        if batch.len() < 2 {
+        if batch.len() < 2 || batch.len() > EFFECTS_AHEAD {
             return;
         }
         let mut hashes = [0; EFFECTS_AHEAD];

@@ -9,6 +9,7 @@ use crate::value::EntryRef;
 use crate::value::stored::{kind_of, put_value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
+use structures::entry::ValueRef;
 
 /// Writes the header of a file of this version. `auxiliary` are name-value pairs that readers may
 /// ignore.
@@ -68,7 +69,10 @@ pub fn put_key(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settings
         out.push(opcode::IDLE);
         put_length(out, u64::from(access::idle_seconds(entry.access(), now)));
     }
-    out.push(kind_of(entry.value()));
+    out.push(match entry.value() {
+        ValueRef::Cold(_) => entry.tag(),
+        value => kind_of(value),
+    });
     put_string(out, entry.key());
 }
 

@@ -18,6 +18,7 @@
 
 #[cfg(test)]
 mod tests;
+mod values;
 
 use crate::effect::Effect;
 use crate::ids::KeyHash;
@@ -34,6 +35,11 @@ use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 use structures::entry::ValueRef;
+use tier::Place;
+use values::Windows;
+
+/// Bytes of what stands before a key in the file, and of its length: a guess.
+const HEAD_BYTES: usize = 24;
 
 /// A snapshot under way.
 pub struct Snapshot {
@@ -57,6 +63,8 @@ struct Writing {
     /// Big values to be written in pieces later: no set is empty. Each write looks here for its
     /// key, however many there are.
     waiting: BTreeMap<DatabaseId, BTreeSet<Vec<u8>>>,
+    /// Values that are not in memory, and are to be read.
+    windows: Windows,
     /// The database that the last bytes belong to.
     selected: Option<DatabaseId>,
     began: UnixMillis,
@@ -89,11 +97,33 @@ impl Writing {
     ) {
         self.keys += 1;
         match entry.value() {
+            ValueRef::Cold(value) => self.put_cold(database, entry, value.place, settings),
             ValueRef::Boxed(value) if may_wait && is_big(value, settings) => {
                 self.waiting.entry(database).or_default().insert(entry.key().to_vec());
             }
             _ => self.put_whole(database, entry, settings, work),
         }
+    }
+
+    /// Notes an entry whose value is not in memory, to be written when that was read.
+    fn put_cold(
+        &mut self,
+        database: DatabaseId,
+        entry: EntryRef<'_>,
+        place: u64,
+        settings: &Settings,
+    ) {
+        let Some(place) = Place::from_bits(place) else { return };
+        let mut head = Vec::with_capacity(entry.key().len() + HEAD_BYTES);
+        put_key(&mut head, entry, self.began, settings);
+        self.windows.add(database, head, place);
+    }
+
+    /// Writes a value that was read.
+    fn put_read(&mut self, value: &values::Value) {
+        let out = if self.unfinished.is_some() { &mut self.aside } else { &mut self.bytes };
+        select(out, &mut self.selected, value.database);
+        value.put(out);
     }
 
     fn put_whole(
@@ -181,6 +211,22 @@ fn select(out: &mut Vec<u8>, selected: &mut Option<DatabaseId>, database: Databa
 }
 
 impl Snapshot {
+    /// Whether the walk has come to the end of all that is to be written.
+    fn is_walked(&self, databases: &[Database]) -> bool {
+        let is_walking = |database: &Database| database.table.is_walking();
+        !self.flushed.iter().chain(databases).any(is_walking) && !self.writing.has_big()
+    }
+
+    /// Whether the store must keep what was released: it is being read.
+    pub(crate) fn reads_values(&self) -> bool {
+        !self.writing.windows.is_empty()
+    }
+
+    /// Whether it goes on with databases that were flushed.
+    pub(crate) fn has_flushed(&self) -> bool {
+        !self.flushed.is_empty()
+    }
+
     /// Whether a database that is being flushed has something yet to be written.
     pub(crate) fn needs(&self, database: &Database) -> bool {
         let Writing { unfinished, waiting, .. } = &self.writing;
@@ -195,7 +241,25 @@ impl Snapshot {
     }
 }
 
+/// Whether a snapshot under way may want this value in memory: it writes big ones in pieces.
+pub(crate) fn needs_in_memory(value: ValueRef<'_, Value>, settings: &Settings) -> bool {
+    matches!(value, ValueRef::Boxed(value) if is_big(value, settings))
+}
+
 impl Keyspace {
+    /// Frees databases that were flushed, and are written.
+    fn dispose_walked(&mut self) {
+        let Some(snapshot) = &mut self.snapshot else { return };
+        if snapshot.flushed.is_empty() || snapshot.writing.has_big() {
+            return;
+        }
+        let is_written = |database: &mut Database| !database.table.is_walking();
+        let walked: Vec<Database> = snapshot.flushed.extract_if(.., is_written).collect();
+        for database in walked {
+            self.dispose(database);
+        }
+    }
+
     /// Begins a snapshot of what is there now; one under way is given up.
     pub fn begin_snapshot(&mut self, now: UnixMillis) {
         self.end_snapshot();
@@ -235,6 +299,7 @@ impl Keyspace {
             unfinished: None,
             aside: Vec::new(),
             waiting: BTreeMap::new(),
+            windows: Windows::default(),
             selected,
             began: now,
             keys: 0,
@@ -250,16 +315,19 @@ impl Keyspace {
         let bytes_until = snapshot.writing.bytes.len() + bytes_max;
         loop {
             self.write_big_values(bytes_until);
-            let Self { databases, settings, snapshot, garbage, work, .. } = self;
+            self.dispose_walked();
+            let Self { databases, settings, snapshot, work, cold, .. } = self;
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
-            if writing.has_big() || writing.stands_at_cut() {
+            writing.windows.hold(cold.as_deref_mut());
+            if writing.has_big() || writing.stands_at_cut() || writing.windows.is_full() {
                 return false;
             }
-            let walked = flushed.extract_if(.., |database| !database.table.is_walking());
-            garbage.extend(walked.map(|it| Box::new(it) as Box<_>));
             let mut walking = flushed.iter_mut().chain(&mut *databases);
             let Some(database) = walking.find(|database| database.table.is_walking()) else {
+                if !writing.windows.is_empty() {
+                    return false;
+                }
                 if !*is_done {
                     *is_done = true;
                     put_end(&mut writing.bytes);
@@ -271,7 +339,9 @@ impl Keyspace {
             }
             let id = database.walked_as;
             let entries = settings.limits.walk_entries;
-            database.table.walk(entries, |entry| writing.put(id, entry, settings, work, true));
+            database.table.walk(entries, |entry| {
+                writing.put(id, entry, settings, work, true);
+            });
         }
     }
 
@@ -348,11 +418,15 @@ impl Keyspace {
 
     /// Forgets the snapshot under way, finished or not.
     pub fn end_snapshot(&mut self) {
-        let Some(snapshot) = self.snapshot.take() else { return };
+        let Some(mut snapshot) = self.snapshot.take() else { return };
         for database in &mut self.databases {
             database.table.end_walk();
         }
-        self.garbage.extend(snapshot.flushed.into_iter().map(|it| Box::new(it) as Box<_>));
+        snapshot.writing.windows.clear();
+        snapshot.writing.windows.hold(self.cold.as_deref_mut());
+        for database in snapshot.flushed {
+            self.dispose(database);
+        }
     }
 
     /// Values to be freed away from the loop, left behind by a snapshot.
@@ -376,7 +450,7 @@ impl Keyspace {
     fn keep_cell(&mut self, database: DatabaseId, key: &[u8]) {
         let hash = self.hash(key);
         self.keep_big(database, hash, key);
-        let Self { databases, settings, snapshot, work, .. } = self;
+        let Self { databases, settings, snapshot, work, cold, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let writing = &mut snapshot.writing;
         let database = &mut databases[database.0 as usize];
@@ -385,6 +459,7 @@ impl Keyspace {
             // What changes now must be written now.
             writing.put(id, entry, settings, work, entry.key() != key);
         });
+        writing.windows.hold(cold.as_deref_mut());
         if writing.aside.len() > settings.limits.aside_bytes_max {
             self.write_next_big(usize::MAX);
         }

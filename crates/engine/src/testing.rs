@@ -4,6 +4,7 @@
 //! [`Bench`] applies the effects of each command to a second keyspace, which never saw a command,
 //! and compares the two.
 
+use crate::cold::{ColdLimits, ColdSource, ColdStore};
 use crate::command::{Args, Command, DataFn, FAMILIES};
 use crate::execute::Engine;
 use crate::ids::SubscriberId;
@@ -14,11 +15,14 @@ use crate::settings::Settings;
 use crate::stream_id::StreamId;
 use crate::subscribers::Sort;
 use crate::unit::{Context, Unit};
-use crate::value::{Element, EntryRef, StringValue, Value, type_name};
+use crate::value::{Element, Entry, EntryRef, StringValue, Value, encoding, type_name};
 use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use structures::entry::ValueRef;
+use tier::{Read, Sealer, Tier};
 
 /// An engine and its twin.
 pub struct Bench {
@@ -35,7 +39,63 @@ pub struct Bench {
     pub protocol: Protocol,
     /// The arguments of [`Self::resume`], for the next command.
     resumed: Option<(Vec<u8>, Vec<StreamId>)>,
+    /// Where the twin has its values: none of them is in memory when an effect comes.
+    twin_file: MemoryFile,
 }
+
+/// A file of cold values, in memory.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryFile {
+    pub bytes: Rc<RefCell<Vec<u8>>>,
+}
+
+impl MemoryFile {
+    fn sealer() -> Sealer {
+        Sealer::new(&std::array::from_fn(|at| at as u8))
+    }
+
+    /// Gives a keyspace a store of cold values on this file.
+    pub fn serve(&self, keyspace: &mut Keyspace, limits: ColdLimits) {
+        let tier = Tier::new(tier::Limits::default(), 256 << 20);
+        keyspace.open_cold(ColdStore::new(tier, Box::new(self.clone()), limits));
+    }
+
+    /// Writes all that is to be written.
+    pub fn write(&self, keyspace: &mut Keyspace) {
+        let Some(cold) = keyspace.cold_mut() else { return };
+        cold.tier.close_pieces();
+        while let Some(write) = cold.tier.next_write() {
+            let mut sealed = Vec::new();
+            let start = write.seal(&Self::sealer(), &mut sealed);
+            let (from, piece) = (write.offset() as usize, &sealed[start..]);
+            let mut bytes = self.bytes.borrow_mut();
+            let len = bytes.len().max(from + piece.len());
+            bytes.resize(len, 0);
+            bytes[from..from + piece.len()].copy_from_slice(piece);
+            cold.tier.written(write.id());
+        }
+    }
+}
+
+impl ColdSource for MemoryFile {
+    fn read(&self, read: &Read) -> Result<Vec<u8>, String> {
+        let from = read.offset() as usize;
+        let pages = self.bytes.borrow().get(from..from + read.length()).map(<[u8]>::to_vec);
+        let mut pages = pages.ok_or("the file is too short")?;
+        let content = read.open(&Self::sealer(), &mut pages).map_err(|error| error.to_string())?;
+        Ok(pages[content.range].to_vec())
+    }
+}
+
+/// Limits by which nearly every value may be spilled.
+pub(crate) const ALL_COLD: ColdLimits = ColdLimits {
+    // What is shorter has an encoding of its own.
+    value_bytes_min: 45,
+    // Larger ones take their time, each time.
+    value_bytes_max: 16 << 10,
+    freed_bytes_min: 0,
+    guest_bytes_max: 16 << 20,
+};
 
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.
 #[derive(PartialEq, Eq, Debug)]
@@ -67,9 +127,13 @@ impl Bench {
             interest.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
             interest
         });
+        let mut twin = Keyspace::new(settings, HashKey::fixed(1));
+        let twin_file = MemoryFile::default();
+        twin_file.serve(&mut twin, ALL_COLD);
         Self {
             engine: Engine::new(keyspace, 1),
-            twin: Keyspace::new(settings, HashKey::fixed(1)),
+            twin,
+            twin_file,
             twin_interest,
             unit: Unit::new(0),
             interest,
@@ -92,8 +156,22 @@ impl Bench {
         self.run_words(&words)
     }
 
+    /// As [`Self::run`], without the twin.
+    pub fn run_alone(&mut self, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let reply = self.run_words_alone(&words);
+        self.unit.effects.take();
+        reply
+    }
+
     /// As [`Self::run`], with words that may hold anything.
     pub fn run_words(&mut self, words: &[&[u8]]) -> String {
+        let reply = self.run_words_alone(words);
+        self.compare();
+        reply
+    }
+
+    fn run_words_alone(&mut self, words: &[&[u8]]) -> String {
         let command = command(words);
         let mut buffer = Vec::new();
         let mut ranges = Vec::new();
@@ -112,7 +190,6 @@ impl Bench {
         let args = Args::new(&buffer, &ranges);
         let Self { engine, unit, interest, context, .. } = self;
         let outcome = engine.run(&command.function, *context, args, &mut reply, unit, interest);
-        self.compare();
         if let Err(refusal) = outcome {
             assert!(reply.is_empty(), "a refused command has replied: {words:?}");
             return format!("-{}", refusal.0);
@@ -164,6 +241,8 @@ impl Bench {
         let payload = self.unit.effects.take();
         let applied = self.twin.apply_payload(&payload, self.context.now, &mut self.twin_interest);
         applied.expect("what was recorded can be applied");
+        self.twin.spill_all(self.context.now);
+        self.twin_file.write(&mut self.twin);
         assert_eq!(holdings(&self.engine.keyspace), holdings(&self.twin));
     }
 }
@@ -193,13 +272,23 @@ pub(crate) fn command(words: &[&[u8]]) -> &'static Command<DataFn> {
 pub(crate) fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), Held> {
     let databases = keyspace.databases();
     let entries = databases.flat_map(|(id, db)| db.table().iter().map(move |entry| (id, entry)));
-    entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect()
+    let held = |entry: EntryRef<'_>| {
+        let looked_at = keyspace.looked_at(entry);
+        let held = held(looked_at.as_ref().map_or(entry, Entry::as_ref));
+        assert_eq!(held.type_name, type_name(entry));
+        assert_eq!(held.encoding, encoding(entry));
+        held
+    };
+    let held = entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect();
+    assert_eq!(keyspace.cold_failure(), None);
+    held
 }
 
 fn held(entry: EntryRef<'_>) -> Held {
     let (encoding, contents) = match entry.value() {
-        ValueRef::Bytes(_) | ValueRef::Integer(_) => ("", vec![text(entry)]),
+        ValueRef::Bytes(_) | ValueRef::Integer(_) => (encoding(entry), vec![text(entry)]),
         ValueRef::Boxed(value) => (value.encoding(), contents(value)),
+        ValueRef::Cold(_) => panic!("who looks at it reads it"),
     };
     Held { type_name: type_name(entry), encoding, expire_at: entry.expire_at(), contents }
 }

@@ -4,6 +4,7 @@
 //! collections, and strings that grew large or are being appended to.
 
 pub(crate) mod bits;
+pub(crate) mod content;
 pub(crate) mod growing;
 pub(crate) mod hash;
 pub(crate) mod list;
@@ -22,6 +23,7 @@ pub use stream::Stream;
 pub use text::StringValue;
 pub(crate) use value_type::{Element, ValueType};
 
+use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::work::Work;
 use std::convert::Infallible;
@@ -75,11 +77,24 @@ macro_rules! each_type {
 pub(crate) use each_type;
 
 impl Value {
-    /// The boxed collection of an entry, `None` if it holds a string.
+    /// The boxed collection of an entry, `None` if it holds a string, or what is not in memory.
     pub fn of(entry: EntryRef<'_>) -> Option<&Self> {
         match entry.value() {
             ValueRef::Boxed(Self::Text(_)) | ValueRef::Bytes(_) | ValueRef::Integer(_) => None,
+            ValueRef::Cold(_) => None,
             ValueRef::Boxed(value) => Some(value),
+        }
+    }
+
+    /// How many elements clients are told that a collection has.
+    pub(crate) fn elements_shown(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(list) => list.len(),
+            Self::Set(set) => set.len(),
+            Self::Hash(hash) => hash.len(),
+            Self::Sorted(sorted) => sorted.len(),
+            Self::Stream(stream) => stream.len() as usize,
         }
     }
 
@@ -175,6 +190,42 @@ pub fn type_name(entry: EntryRef<'_>) -> &'static str {
     match entry.value() {
         ValueRef::Boxed(value) => value.type_name(),
         ValueRef::Bytes(_) | ValueRef::Integer(_) => "string",
+        ValueRef::Cold(_) => content::kind_is(entry.tag()).0,
+    }
+}
+
+/// What blocked clients can be served by an entry.
+pub(crate) fn serves(entry: EntryRef<'_>) -> Option<Awaited> {
+    match entry.value() {
+        ValueRef::Boxed(value) => value.serves(),
+        ValueRef::Bytes(_) | ValueRef::Integer(_) => None,
+        ValueRef::Cold(_) => match type_name(entry) {
+            "list" => Some(Awaited::List),
+            "zset" => Some(Awaited::SortedSet),
+            "stream" => Some(Awaited::Stream),
+            _ => None,
+        },
+    }
+}
+
+/// Why an entry's value is not what a command wants, which is of this type: it is of another, or
+/// not in memory, where no command should meet it.
+#[cold]
+pub(crate) fn not_of(entry: EntryRef<'_>, wanted: &str) -> Refusal {
+    if !entry.is_cold() || type_name(entry) != wanted {
+        return Refusal::WRONG_TYPE;
+    }
+    debug_assert!(false, "a command met a value that is not in memory");
+    Refusal::NOT_IN_MEMORY
+}
+
+/// How many elements a collection that is not in memory has, or bytes a string, if that is known.
+pub(crate) fn known_count(entry: EntryRef<'_>) -> Option<u16> {
+    match entry.value() {
+        ValueRef::Cold(cold) => {
+            Some(cold.count).filter(|count| *count != structures::Cold::COUNT_UNKNOWN)
+        }
+        _ => None,
     }
 }
 
@@ -185,17 +236,22 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
         ValueRef::Integer(_) => "int",
         ValueRef::Bytes(bytes) if bytes.len() <= text::EMBSTR_BYTES_MAX => "embstr",
         ValueRef::Bytes(_) => "raw",
+        ValueRef::Cold(cold) => match content::kind_is(entry.tag()).1 {
+            "raw" if usize::from(cold.count) <= text::EMBSTR_BYTES_MAX => "embstr",
+            encoding => encoding,
+        },
     }
 }
 
 /// Whether a key is due by a Unix time in milliseconds, or all of its fields are.
 pub(crate) fn is_past(entry: EntryRef<'_>, by: i64) -> bool {
+    let is_all_due = |hash: &Hash| hash.is_all_due(by);
     entry.expire_at().is_some_and(|at| at <= by)
-        || hash::of(entry).is_ok_and(|hash| hash.is_all_due(by))
+        || matches!(entry.value(), ValueRef::Boxed(Value::Hash(hash)) if is_all_due(hash))
 }
 
 /// Bytes an entry and its boxed value occupy.
-pub(crate) fn entry_bytes(entry: EntryRef<'_>) -> usize {
+pub fn entry_bytes(entry: EntryRef<'_>) -> usize {
     let boxed = match entry.value() {
         ValueRef::Boxed(value) => value.allocated_bytes(),
         _ => 0,

@@ -146,6 +146,31 @@ impl<'a> View<'a> {
         self.unit.expired.push((database, key.to_vec(), self.interest.messages.len()));
     }
 
+    /// How many elements the value at `key` has, which is of this type; 0 if there is none. What is
+    /// not in memory need not come for it. `of` counts those of an entry with its value.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds another type.
+    pub fn count(
+        &mut self,
+        key: &[u8],
+        type_name: &str,
+        of: impl FnOnce(&Self, EntryRef<'_>) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        let Some(entry) = self.find(key) else { return Ok(0) };
+        if !entry.is_cold() {
+            return of(self, entry);
+        }
+        if value::type_name(entry) != type_name {
+            return Err(Refusal::WRONG_TYPE);
+        }
+        if let Some(count) = value::known_count(entry) {
+            return Ok(count.into());
+        }
+        let looked_at = self.keyspace.looked_at(entry).ok_or(Refusal::LOST)?;
+        of(self, looked_at.as_ref())
+    }
+
     /// The string at `key`.
     ///
     /// # Errors

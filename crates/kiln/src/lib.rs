@@ -20,6 +20,7 @@ mod sleep;
 mod snapshot;
 mod snapshots;
 mod tail;
+mod tier;
 mod time;
 mod work;
 

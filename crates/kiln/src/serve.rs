@@ -1,6 +1,7 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
 use crate::keys::{self, Holder};
+use crate::tier::RealTier;
 use crate::work::part_threads;
 use crate::{Broken, allocator, configuration, logs, snapshots};
 use archive::SnapshotStore;
@@ -82,6 +83,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         machine: Arc::new(allocator::machine(tls, holder, driver.listeners())),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
+        tier: Arc::new(RealTier { waker: driver.waker() }),
         limits: Limits::default(),
     };
     let store = snapshots::open(&settings, keys, driver.entropy())?;

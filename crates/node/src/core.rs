@@ -11,6 +11,7 @@ mod checksum;
 pub(crate) mod client_limits;
 mod client_memory;
 pub(crate) mod clients;
+mod cold;
 mod demand;
 pub(crate) mod describe;
 mod expiry;
@@ -25,6 +26,7 @@ mod sessions;
 mod snapshots;
 mod stopwatch;
 mod stream;
+pub(crate) mod tier_report;
 mod tracking;
 mod transactions;
 mod units;
@@ -50,8 +52,9 @@ use pause::Pause;
 use sha2::{Digest, Sha256};
 use shard::loading::Progress;
 use shard::snapshots::Snapshots;
+use shard::tiering::OpenTier;
 use shard::{Leadership, Shard};
-use statistics::{Latency, Slowlog, Statistics};
+use statistics::{Histogram, Latency, Slowlog, Statistics};
 use std::any::Any;
 use std::sync::Arc;
 use stopwatch::Stopwatch;
@@ -68,6 +71,8 @@ pub struct Options {
     /// Where CONFIG REWRITE finds the configuration file.
     pub disk: Arc<dyn Disk>,
     pub machine: Arc<dyn Machine>,
+    /// Makes the file of values that memory has no room for.
+    pub tier: Arc<dyn OpenTier>,
     /// Unpredictable bits, for ids and for nothing that must stay secret.
     pub entropy: u64,
     /// What stays secret.
@@ -116,6 +121,8 @@ pub struct Process {
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub statistics: Statistics,
+    /// How long requests waited for values that were not in memory, of those that had to.
+    pub(crate) fetches: Histogram,
     /// How many clients the machine has file descriptors for.
     descriptors_max: usize,
     /// When the process started.
@@ -147,6 +154,7 @@ impl Process {
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             statistics: Statistics::new(catalog.len()),
+            fetches: Histogram::default(),
             descriptors_max: options.machine.clients_max(),
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),
@@ -250,6 +258,8 @@ pub struct Core {
     /// Whether memory was over its limit, and nothing could be evicted, when the running request
     /// passed the gate.
     pub(crate) is_short_of_room: bool,
+    /// Since when the tier takes no values in, while it does not.
+    behind_since: Option<MonotonicNanos>,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,
     /// Why a request of the master's stream was refused, the first since the link last asked.
@@ -299,6 +309,7 @@ impl Core {
             guards: Guards::default(),
             begun: None,
             is_short_of_room: false,
+            behind_since: None,
             forced_master: None,
             master_refused: None,
             leadership,

@@ -49,6 +49,7 @@ mod configured;
 mod core;
 mod cross_protocol;
 mod feed;
+mod fetches;
 mod libraries;
 mod limits;
 mod link;

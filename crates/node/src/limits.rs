@@ -5,6 +5,7 @@
 
 use engine::settings::Limits as EngineLimits;
 use shard::Limits as ShardLimits;
+use shard::tiering::TieringLimits;
 
 /// The amounts that are done at a time, and may wait. What serves is the default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +14,8 @@ pub struct Limits {
     pub engine: EngineLimits,
     /// Those of records, and of what replies wait for.
     pub shard: ShardLimits,
+    /// Those of values that memory has no room for.
+    pub tiering: TieringLimits,
     /// Requests of a session that are parsed ahead and prefetched together, up to
     /// [`BATCH_REQUESTS_MAX`].
     pub batch_requests_max: usize,
@@ -129,6 +132,7 @@ impl Default for Limits {
         Self {
             engine: EngineLimits::default(),
             shard: ShardLimits::default(),
+            tiering: TieringLimits::default(),
             batch_requests_max: BATCH_REQUESTS_MAX,
             turn: TurnLimits {
                 requests_max: 4096,

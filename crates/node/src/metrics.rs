@@ -1,25 +1,36 @@
 //! The figures for Prometheus, and where their numbers come from. Counters begin at the start of
-//! the process, or at CONFIG RESETSTAT where INFO's do.
+//! the process, or at CONFIG RESETSTAT where INFO's do; those of the tier with each tier.
+
+mod tier;
 
 use crate::core::Core;
+use crate::core::tier_report::TierReport;
 use crate::session::Session;
 use shard::snapshots::{Proven, Sighting, Snapshots};
 use statistics::Metrics;
 use statistics::metrics::{Figure, Kind};
 
 /// A figure, and where its number comes from.
-type Read = (Figure, fn(&Core) -> u64);
+type Read<Source> = (Figure, fn(&Source) -> u64);
 
-const fn counter(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Read {
+const fn counter<Source>(
+    name: &'static str,
+    help: &'static str,
+    read: fn(&Source) -> u64,
+) -> Read<Source> {
     (Figure { name, kind: Kind::Counter, help }, read)
 }
 
-const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Read {
+const fn gauge<Source>(
+    name: &'static str,
+    help: &'static str,
+    read: fn(&Source) -> u64,
+) -> Read<Source> {
     (Figure { name, kind: Kind::Gauge, help }, read)
 }
 
-/// All figures, in the order in which they are shown.
-const FIGURES: [Read; 28] = [
+/// All figures but those of the tier, which follow them, in the order in which they are shown.
+const FIGURES: [Read<Core>; 28] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
@@ -108,14 +119,22 @@ fn proven(core: &Core) -> Option<Proven> {
     core.snapshots.as_ref().and_then(Snapshots::proven)
 }
 
+/// All figures, in the order in which they are shown.
+fn figures() -> impl Iterator<Item = Figure> {
+    let tier = tier::FIGURES.iter().map(|(figure, _)| *figure);
+    FIGURES.iter().map(|(figure, _)| *figure).chain(tier)
+}
+
 /// The figures of a process that has counted nothing yet.
 pub(crate) fn metrics() -> Metrics {
-    Metrics::new(FIGURES.iter().map(|(figure, _)| *figure))
+    Metrics::new(figures())
 }
 
 /// Shows what is so now.
 pub(crate) fn publish(metrics: &Metrics, core: &Core) {
-    metrics.publish(FIGURES.iter().map(|(_, read)| read(core)));
+    let report: TierReport = core.tier_report();
+    let tier = tier::FIGURES.iter().map(|(_, read)| read(&report));
+    metrics.publish(FIGURES.iter().map(|(_, read)| read(core)).chain(tier));
 }
 
 #[cfg(test)]
@@ -125,16 +144,16 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_name_of_its_own_that_says_its_kind() {
-        let names: BTreeSet<&str> = FIGURES.iter().map(|(figure, _)| figure.name).collect();
-        assert_eq!(names.len(), FIGURES.len());
-        for (Figure { name, kind, .. }, _) in &FIGURES {
+        let names: BTreeSet<&str> = figures().map(|figure| figure.name).collect();
+        assert_eq!(names.len(), figures().count());
+        for Figure { name, kind, .. } in figures() {
             assert!(name.starts_with("kiln_"), "{name}");
-            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            assert_eq!(name.ends_with("_total"), kind == Kind::Counter, "{name}");
         }
     }
 
     #[test]
     fn every_figure_is_shown() {
-        assert_eq!(metrics().render().lines().count(), 3 * FIGURES.len());
+        assert_eq!(metrics().render().lines().count(), 3 * figures().count());
     }
 }

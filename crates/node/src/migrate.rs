@@ -34,6 +34,7 @@ use engine::dump::dump;
 use engine::notify::Class;
 use engine::refusal::Refusal;
 use engine::unit::Context;
+use engine::value::Entry;
 use exchange::Exchange;
 use moving::{Guard, Moving};
 use peers::idle::{Idle, IdleConnections};
@@ -317,6 +318,8 @@ impl Migrations {
             let found =
                 core.shard.engine.look(context, &mut core.shard.unit, &mut core.interest, |view| {
                     let entry = view.peek(name)?;
+                    let looked_at = view.keyspace().looked_at(entry);
+                    let entry = looked_at.as_ref().map_or(entry, Entry::as_ref);
                     Some((dump(entry.value(), view.work()), entry.expire_at()))
                 });
             let observed = core.settle_unit();

@@ -19,10 +19,12 @@ mod saves;
 pub(crate) mod script;
 pub mod start;
 mod tick;
+mod values;
 
 use crate::core::client_limits::owed_bytes_max;
 use crate::core::{Clients, Core, Process};
 use crate::feed::Feed;
+use crate::fetches::Fetches;
 use crate::libraries::CompiledLibraries;
 use crate::link::Link;
 use crate::members::Members;
@@ -41,6 +43,7 @@ use script::suspended::Suspended;
 use shard::{Leadership, News};
 use statistics::Metrics;
 use std::sync::Arc;
+use tier::Place;
 
 /// One reactor's state: the core, and each feature's own.
 pub struct Server {
@@ -79,6 +82,10 @@ pub struct Server {
     pub(crate) news: Vec<News>,
     /// Replicas of Redis, and what they are told.
     pub feed: Feed,
+    /// Requests that wait for values that are not in memory.
+    pub(crate) fetches: Fetches,
+    /// A buffer for places of values that have come.
+    pub(crate) arrived: Vec<Place>,
 }
 
 impl Server {
@@ -126,6 +133,8 @@ impl Server {
             saves_waiting: Vec::new(),
             news: Vec::new(),
             feed: Feed::new(history),
+            fetches: Fetches::default(),
+            arrived: Vec::new(),
         }
     }
 
@@ -225,6 +234,8 @@ impl Server {
         self.core.forget_subscriptions(connection);
         self.core.untrack(connection);
         self.core.unblock(connection);
+        let pinned = self.fetches.take_pinned(connection);
+        self.core.unpin(pinned);
         if let Some(session) = self.core.clients.sessions.remove(connection) {
             self.core.clients.by_id.remove(&session.who.id);
             self.core.clients.held_bytes -= session.output.held_bytes();

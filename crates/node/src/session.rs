@@ -139,6 +139,8 @@ pub enum Why {
     Migration,
     /// That what it reads is the newest, on a replica of the log.
     Newest,
+    /// Values that are not in memory.
+    Values,
 }
 
 impl Why {
@@ -149,7 +151,7 @@ impl Why {
                 "MASTERDOWN The primary does not say in time how far this replica would have to be."
             }
             // These wait without limit.
-            Self::Pause | Self::Migration => "ERR the request waited for too long",
+            Self::Pause | Self::Migration | Self::Values => "ERR the request waited for too long",
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`limits`](Limits) | how much it does at a time |
 //! | [`archived`] | copies the log into the archive, and reads it there where it was trimmed |
+//! | [`tiering`] | values that memory has no room for, on a file |
 //! | `clock` | the shard's time, which never goes back and never jumps |
 //!
 //! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
@@ -57,6 +58,7 @@ pub mod recovery;
 pub mod role;
 mod shard;
 pub mod snapshots;
+pub mod tiering;
 mod tracker;
 
 pub use lag::Lag;

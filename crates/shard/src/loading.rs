@@ -25,6 +25,7 @@ use crate::leadership::Found;
 use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
+use crate::tiering::Tiering;
 use ancestors::Ancestors;
 pub use ancestors::{follow_nobody, must_have_ancestors};
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
@@ -32,6 +33,7 @@ use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 pub use choosing::must_not_be_of_a_parent;
+use engine::cold::Spilled;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
@@ -110,8 +112,7 @@ pub struct Loading {
     goal: Goal,
     comparing: Comparing,
     counts_void_records: bool,
-    /// The threads that read parts, while no snapshot is being loaded.
-    readers: Vec<Box<dyn DiskQueue>>,
+    lent: Lent,
     measured: Measured,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
@@ -119,6 +120,15 @@ pub struct Loading {
     /// Of the log.
     replayed: Growth,
     began: MonotonicNanos,
+}
+
+/// What is lent to a loading.
+#[derive(Default)]
+struct Lent {
+    /// The threads that read parts, while no snapshot is being loaded.
+    readers: Vec<Box<dyn DiskQueue>>,
+    /// Where values go that memory has no room for.
+    tiering: Option<Tiering>,
 }
 
 enum Stage {
@@ -192,7 +202,7 @@ impl Loading {
             goal: Goal::Tail,
             comparing,
             counts_void_records: false,
-            readers: Vec::new(),
+            lent: Lent::default(),
             measured,
             keys_loaded: 0,
             snapshot_bytes: 0,
@@ -209,19 +219,25 @@ impl Loading {
     /// Lets these threads read the parts of the snapshot, several at a time; [`LANES_MAX`] are of
     /// use. Without any they are read between the turns of the loop.
     pub fn read_parts_by(&mut self, readers: Vec<Box<dyn DiskQueue>>) {
-        self.readers = readers;
+        self.lent.readers = readers;
+    }
+
+    /// Lets values go where memory has no room for them: more may be loaded than fits into
+    /// `maxmemory`.
+    pub fn spill_to(&mut self, tiering: Tiering) {
+        self.lent.tiering.insert(tiering).serve(&mut self.engine.keyspace);
     }
 
     /// Gives the threads back, with nothing left to do.
     pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
         match std::mem::replace(&mut self.stage, Stage::Choose) {
-            Stage::Snapshot(parts) => self.readers = parts.into_queues(),
-            Stage::Look(_, look) => self.readers.extend(look.into_queue()),
+            Stage::Snapshot(parts) => self.lent.readers = parts.into_queues(),
+            Stage::Look(_, look) => self.lent.readers.extend(look.into_queue()),
             stage => self.stage = stage,
         }
         let ancestors = self.ancestors.as_mut().map(|(ancestors, _)| ancestors);
-        self.readers.extend(ancestors.and_then(|it| it.take_queue()));
-        std::mem::take(&mut self.readers)
+        self.lent.readers.extend(ancestors.and_then(|it| it.take_queue()));
+        std::mem::take(&mut self.lent.readers)
     }
 
     /// Ends elsewhere than at the log's end. A snapshot behind the goal is not used.
@@ -258,6 +274,7 @@ impl Loading {
                 done @ Stage::Done(_) => (done, Step::Done),
             };
             self.stage = stage;
+            let step = self.make_room(step)?;
             let now = self.clock.monotonic();
             if self.measured.sample(now) {
                 let keys = self.engine.keyspace.len();
@@ -271,6 +288,29 @@ impl Loading {
             }
         }
         Ok(Step::More)
+    }
+
+    /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go; the
+    /// step that the loading takes next, which may have to wait for that.
+    fn make_room(&mut self, step: Step) -> Result<Step, Failure> {
+        let Some(tiering) = &mut self.lent.tiering else { return Ok(step) };
+        let keyspace = &mut self.engine.keyspace;
+        tiering.poll(keyspace, &mut Vec::new());
+        if let Some(why) = keyspace.cold_failure() {
+            return Err(why.into());
+        }
+        let mut spilled = Spilled::Enough;
+        while keyspace.bytes_over_limit(0) > 0 && !matches!(spilled, Spilled::Nothing) {
+            spilled =
+                tiering.spill(keyspace, keyspace.bytes_over_limit(0), self.clock.unix_millis());
+            if spilled == Spilled::Behind {
+                break;
+            }
+        }
+        // Freed here: nobody else does while a shard loads.
+        drop(keyspace.take_garbage());
+        let waits = spilled == Spilled::Behind && step == Step::More;
+        Ok(if waits { Step::Wait } else { step })
     }
 
     /// Goes on to the end. `wait` is called where the log has to be waited for: it lets time pass.
@@ -295,7 +335,7 @@ impl Loading {
             return Ok((Stage::Snapshot(parts), step));
         }
         let snapshot = parts.snapshot.clone();
-        self.readers = parts.into_queues();
+        self.lent.readers = parts.into_queues();
         let stage = match outcome {
             Ok(_) => {
                 self.keys_loaded = snapshot.manifest.keys;
@@ -515,6 +555,7 @@ impl Loading {
         let through = replayer.at();
         let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
         shard.grown = self.replayed;
+        shard.tiering = self.lent.tiering;
         let found = Found { heartbeats: self.heartbeats, is_free, through };
         Some(Loaded { shard, found })
     }

@@ -22,6 +22,7 @@ use crate::limits::Limits;
 use crate::no_log::NoLog;
 use crate::role::lease_clock::LeaseClock;
 use crate::role::renewal::Renewal;
+use crate::tiering::Tiering;
 use crate::tracker::Tracker;
 use appender::Appender;
 use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
@@ -57,6 +58,8 @@ pub struct Shard {
     checksums: Checksums,
     /// Who needs old records and snapshots.
     pins: Pins,
+    /// The file of values that memory has no room for, if there is one.
+    pub tiering: Option<Tiering>,
     limits: Limits,
     events: Vec<LogEvent>,
     /// The log takes effects, as it said when it was last polled.
@@ -137,6 +140,7 @@ impl Shard {
             grown: Growth::default(),
             checksums: Checksums::default(),
             pins: Pins::default(),
+            tiering: None,
             limits,
             events: Vec::new(),
             is_open,
@@ -341,7 +345,12 @@ impl Shard {
     /// unit wrote.
     pub fn settle_unit(&mut self, now: UnixMillis) -> Sequence {
         if self.unit.changes > 0 {
-            let gathering = self.gather_unit(now);
+            let gathering = match self.engine.keyspace.has_lost_value() {
+                // It may have ended halfway for want of the value. Nothing of it is written, and
+                // nobody is told of it: this life ends.
+                true => self.forsake_unit(),
+                false => self.gather_unit(now),
+            };
             let dirty = &self.engine.keyspace.statistics.dirty;
             dirty.set(dirty.get() + self.unit.changes);
             for &hash in &self.unit.written {
@@ -361,6 +370,12 @@ impl Shard {
         }
         let observed = self.unit.observed.iter().map(|hash| self.tracker.observed(*hash));
         observed.max().unwrap_or(Sequence::ZERO).max(clock)
+    }
+
+    /// Drops the effects of the unit; a record that will not be written.
+    fn forsake_unit(&mut self) -> Sequence {
+        self.unit.effects.take();
+        self.gathering()
     }
 
     /// The record that a reply must wait for because it hid keys by the recorded clock. What a
@@ -391,7 +406,8 @@ impl Shard {
 
     /// Appends what has gathered, if anything has and the log takes it now.
     pub fn commit(&mut self, now: UnixMillis) {
-        if !self.has_gathered() || self.gate() == Gate::Wait {
+        let is_lost = self.engine.keyspace.has_lost_value();
+        if is_lost || !self.has_gathered() || self.gate() == Gate::Wait {
             return;
         }
         let mut appender = self.appender.borrow_mut();

@@ -283,6 +283,8 @@ impl Snapshots {
         let has_gathered = shard.has_gathered() && shard.gate() == Gate::Wait;
         let is_kept_waiting = has_gathered || shard.holds_records();
         let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
+        let waits = shard.engine.keyspace.snapshot_waits_for_values();
+        let walks = |it: &Running| walks(it) && !waits;
         self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
     }
 
@@ -393,7 +395,8 @@ impl Snapshots {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
                 let spent = clock.monotonic().since(began);
                 let stands_still = is_part_full && keyspace.can_cut_snapshot();
-                if running.is_walked || stands_still || spent >= pace.walk_nanos_max {
+                let waits = keyspace.snapshot_waits_for_values();
+                if running.is_walked || stands_still || waits || spent >= pace.walk_nanos_max {
                     break;
                 }
             }

@@ -225,6 +225,16 @@ impl<E: Element> Table<E> {
         Some(Occupied::new(self, place))
     }
 
+    /// As [`Self::find_where`], to be changed, replaced or removed.
+    pub fn find_mut_where(
+        &mut self,
+        hash: u64,
+        wanted: impl Fn(E::Ref<'_>) -> bool,
+    ) -> Option<Occupied<'_, E>> {
+        let place = self.place_by(hash, |element| wanted(element))?;
+        Some(Occupied::new(self, place))
+    }
+
     pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
         self.place_by(hash, |element| E::has_key(element, key)).is_some()
     }

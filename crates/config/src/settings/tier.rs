@@ -26,6 +26,8 @@ pub struct TierSettings {
     pub value_bytes_min: u64,
     /// A value of more bytes stays in memory. Not less than the minimum if there is a directory.
     pub value_bytes_max: u64,
+    /// For tests: behind each request every value goes that may.
+    pub is_all_cold: bool,
 }
 
 pub(super) fn tier_settings(config: &Config) -> TierSettings {
@@ -36,6 +38,7 @@ pub(super) fn tier_settings(config: &Config) -> TierSettings {
         read_threads: config.number(const { row("tier-read-threads") }),
         value_bytes_min: config.number(const { row("tier-value-min") }),
         value_bytes_max: config.number(const { row("tier-value-max") }),
+        is_all_cold: config.is_on(const { row("tier-all-cold") }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
+use crate::refusal::Refusal;
 use crate::value::Value;
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
@@ -50,12 +51,19 @@ impl Keyspace {
         key: Hashed<'_>,
         to_database: DatabaseId,
         to: &[u8],
-    ) -> Applied {
+    ) -> Result<Applied, Refusal> {
         let Hashed { hash, name } = key;
-        let Some(entry) = self.take(database, hash, name) else { return Applied::Nothing };
+        if to != name {
+            // What lies in the store is known there by the hash of its key.
+            self.fetch_to_change(database, name)?;
+        }
+        let Some(entry) = self.take(database, hash, name) else { return Ok(Applied::Nothing) };
+        if let (Some(cold), false) = (&mut self.cold, entry.as_ref().is_cold()) {
+            cold.release(entry.as_ref().copy_place());
+        }
         let renamed = entry.with_key(to);
         self.put_entry(to_database, self.hash(to), renamed);
-        Applied::Changed
+        Ok(Applied::Changed)
     }
 
     pub(super) fn copy(
@@ -64,9 +72,10 @@ impl Keyspace {
         key: Hashed<'_>,
         to_database: DatabaseId,
         to: &[u8],
-    ) -> Applied {
+    ) -> Result<Applied, Refusal> {
+        self.fetch_to_change(database, key.name)?;
         let Some(entry) = self.entry(database, key.hash, key.name) else {
-            return Applied::Nothing;
+            return Ok(Applied::Nothing);
         };
         let expire_at = entry.expire_at();
         let hash = self.hash(to);
@@ -82,8 +91,9 @@ impl Keyspace {
                 let copy: Box<Value> = Box::new(value.copied(&self.work));
                 self.put(to_database, hash, to, Payload::Boxed(copy), expire_at)
             }
+            ValueRef::Cold(_) => return Err(Refusal::NOT_IN_MEMORY),
         };
-        Applied::Changed
+        Ok(Applied::Changed)
     }
 
     pub(super) fn flush(&mut self, database: DatabaseId) -> Applied {
@@ -92,7 +102,7 @@ impl Keyspace {
             std::mem::replace(self.database_mut(database), crate::keyspace::Database::new(hasher));
         match &mut self.snapshot {
             Some(snapshot) if snapshot.needs(&old) => snapshot.take_over(old),
-            _ => self.garbage.push(Box::new(old)),
+            _ => self.dispose(old),
         }
         Applied::Changed
     }

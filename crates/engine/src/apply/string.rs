@@ -3,8 +3,8 @@
 use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
-use crate::value::Value;
 use crate::value::text::{STRING_BYTES_MAX, StringValue, payload_of};
+use crate::value::{Value, type_name};
 use base::DatabaseId;
 use structures::entry::Payload;
 
@@ -38,16 +38,21 @@ impl Keyspace {
         expire_at: Option<i64>,
     ) -> bool {
         let access = crate::access::fresh(self.now, &self.settings);
-        let Some(mut found) = self.database_mut(database).table.find_mut(key.hash, key.name) else {
+        let Self { databases, cold, .. } = self;
+        let db = &mut databases[database.0 as usize];
+        let Some(mut found) = db.table.find_mut(key.hash, key.name) else {
             return false;
         };
         if expire_at.is_some() || found.as_ref().expire_at().is_some() {
             return false;
         }
+        if let Some(cold) = cold {
+            db.placed -= cold.forget_copy(&mut found);
+        }
         let written = match payload_of(value) {
             Payload::Bytes(bytes) => found.as_mut().set_bytes_in_place(bytes),
             Payload::Integer(integer) => found.as_mut().set_integer_in_place(integer),
-            Payload::Boxed(_) => false,
+            Payload::Boxed(_) | Payload::Cold(_) => false,
         };
         if written {
             found.as_ref().set_access(access);
@@ -65,10 +70,13 @@ impl Keyspace {
         let Some(mut found) = self.database_mut(database).table.find_mut(hash, name) else {
             return Ok(self.put(database, hash, name, Payload::Integer(value), None));
         };
+        // No copy is kept of an integer: it is never spilled.
         if found.as_mut().set_integer_in_place(value) {
             return Ok(Applied::Changed);
         }
-        StringValue::of(found.as_ref())?;
+        if type_name(found.as_ref()) != "string" {
+            return Err(Refusal::WRONG_TYPE);
+        }
         let expire_at = found.as_ref().expire_at();
         Ok(self.put(database, hash, name, Payload::Integer(value), expire_at))
     }
@@ -79,6 +87,7 @@ impl Keyspace {
         key: Hashed<'_>,
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
+        self.fetch_to_change(database, key.name)?;
         let length = self.string_length(database, key)?;
         end_of(length, bytes)?;
         self.edit_text(database, key, |text| {
@@ -94,6 +103,7 @@ impl Keyspace {
         offset: u64,
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
+        self.fetch_to_change(database, key.name)?;
         self.string_length(database, key)?;
         let end = end_of(offset, bytes)?;
         let offset = end - bytes.len();
@@ -119,13 +129,17 @@ impl Keyspace {
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Applied, Refusal> {
         let Hashed { hash, name } = key;
-        let db = self.database_mut(database);
+        let Self { databases, cold, .. } = self;
+        let db = &mut databases[database.0 as usize];
         let Some(mut found) = db.table.find_mut(hash, name) else {
             let mut text = Vec::new();
             edit(&mut text);
             let payload = Payload::Boxed(Box::new(Value::Text(text)));
             return Ok(self.put(database, hash, name, payload, None));
         };
+        if let Some(cold) = cold {
+            db.placed -= cold.forget_copy(&mut found);
+        }
         if let Some(Value::Text(text)) = found.as_mut().into_boxed_mut() {
             let before = text.capacity();
             edit(text);

@@ -57,6 +57,10 @@ impl Flags {
     /// Loads or unloads a module, which `enable-module-command` must allow.
     pub const CHANGES_MODULES: Self = Self(1 << 33);
 
+    /// Needs no value of its keys, only what is known of them without: what is not in memory stays
+    /// where it is.
+    pub const NEEDS_NO_VALUE: Self = Self(1 << 34);
+
     /// Waits until the shard's libraries of functions are compiled.
     pub const NEEDS_LIBRARIES: Self = Self(1 << 41);
 

@@ -103,6 +103,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .since("2.0.0")
         .cost("O(N) where N is the size of the hash."),
     reads("HLEN key", read::hlen)
+        .needs_no_value()
         .key_use("RO")
         .doc("Returns the number of fields in a hash.")
         .group(Group::Hash)

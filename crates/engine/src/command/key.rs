@@ -43,6 +43,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::KEYSPACE)
         .fast(),
     read("EXISTS key [key ...]", exists)
+        .needs_no_value()
         .key_use("RO")
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc("Determines whether one or more keys exist.")
@@ -50,6 +51,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::KEYSPACE)
         .fast(),
     read("TOUCH key [key ...]", touch)
+        .needs_no_value()
         .key_use("RO")
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc(
@@ -61,6 +63,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::KEYSPACE)
         .fast(),
     read("TYPE key", type_of)
+        .needs_no_value()
         .key_use("RO")
         .doc("Determines the type of value stored at a key.")
         .cost("O(1)")
@@ -101,6 +104,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     object::FREQ,
     object::IDLETIME,
     object::REFCOUNT,
+    object::TIER,
     dump::DUMP,
     dump::RESTORE,
     dump::RESTORE_ASKING,

@@ -42,6 +42,12 @@ impl KeyUse {
     pub const MOVE: Self = Self::of("RW").union(Self::ACCESS).union(Self::of("delete"));
     pub const OVERWRITE: Self = Self::of("OW").union(Self::of("update"));
 
+    /// Whether what becomes of the key depends on its value: not if it is overwritten or removed
+    /// without being shown.
+    pub const fn needs_value(self) -> bool {
+        self.intersects(Self::ACCESS) || !self.intersects(Self::of("OW").union(Self::of("RM")))
+    }
+
     /// The bit of a word, known when compiling.
     ///
     /// # Panics

@@ -63,6 +63,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of elements before the pivot.")
         .denyoom(),
     reads("LLEN key", read::llen)
+        .needs_no_value()
         .key_use("RO")
         .doc("Returns the length of a list.")
         .group(Group::List)

@@ -57,6 +57,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of elements being checked for membership")
         .fast(),
     read("SCARD key", scard)
+        .needs_no_value()
         .key_use("RO")
         .doc("Returns the number of members in a set.")
         .group(Group::Set)
@@ -177,7 +178,7 @@ fn smismember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 }
 
 fn scard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = view_set(view, args.at(1))?.map_or(0, Set::len);
+    let len = view.count(args.at(1), "set", |_, entry| set::of(entry).map(Set::len))?;
     reply.integer(len as i64);
     Ok(())
 }

@@ -18,8 +18,8 @@ use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::StringValue;
 use crate::value::text::Digits;
+use crate::value::{EntryRef, StringValue};
 use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -37,6 +37,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of keys to retrieve.")
         .fast(),
     read("STRLEN key", strlen)
+        .needs_no_value()
         .key_use("RO")
         .doc("Returns the length of a string value.")
         .group(Group::String)
@@ -112,8 +113,12 @@ fn mget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn strlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let length = view.string(args.at(1))?.map_or(0, |value| value.len());
-    reply.integer(length as i64);
+    let length = |view: &View<'_>, entry: EntryRef<'_>| {
+        let length = StringValue::of(entry)?.len();
+        view.work().bytes(length);
+        Ok(length)
+    };
+    reply.integer(view.count(args.at(1), "string", length)? as i64);
     Ok(())
 }
 

@@ -294,7 +294,7 @@ fn readers_of(entry: EntryRef<'_, Readers>) -> Readers {
     match entry.value() {
         ValueRef::Boxed(readers) => readers.clone(),
         ValueRef::Integer(one) => vec![CacherId(one as u64)],
-        ValueRef::Bytes(_) => Vec::new(),
+        ValueRef::Bytes(_) | ValueRef::Cold(_) => Vec::new(),
     }
 }
 
@@ -304,7 +304,7 @@ fn bytes_of(entry: EntryRef<'_, Readers>) -> usize {
         ValueRef::Boxed(readers) => {
             size_of::<Readers>() + readers.capacity() * size_of::<CacherId>()
         }
-        ValueRef::Integer(_) | ValueRef::Bytes(_) => 0,
+        ValueRef::Integer(_) | ValueRef::Bytes(_) | ValueRef::Cold(_) => 0,
     };
     entry.allocated_bytes() + readers
 }

@@ -4,6 +4,7 @@ use super::Loader;
 use crate::keyspace::{Database, Keyspace};
 use crate::rdb::{Crc64, RdbError};
 use crate::save::{checksum, put_database, put_end, put_entry, put_header};
+use crate::value::Entry;
 use base::UnixMillis;
 
 impl Keyspace {
@@ -18,6 +19,8 @@ impl Keyspace {
         for (id, database) in self.databases() {
             put_database(&mut bytes, id);
             for entry in database.table().iter() {
+                let looked_at = self.looked_at(entry);
+                let entry = looked_at.as_ref().map_or(entry, Entry::as_ref);
                 put_entry(&mut bytes, entry, now, &self.settings, &self.work);
             }
         }
@@ -28,7 +31,9 @@ impl Keyspace {
         let mut fresh = Self::with_hasher(self.settings.clone(), self.hasher);
         fresh.databases = self.databases.iter().map(|_| Database::new(self.hasher)).collect();
         Loader::new(&bytes[..], now).load_all(&mut fresh)?;
-        std::mem::swap(&mut self.databases, &mut fresh.databases);
+        for database in std::mem::replace(&mut self.databases, fresh.databases) {
+            self.dispose(database);
+        }
         Ok(())
     }
 }

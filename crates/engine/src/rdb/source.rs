@@ -23,6 +23,8 @@ pub struct Source<R> {
     is_trusted: bool,
     /// Whether type numbers are Valkey's rather than Redis's.
     pub(crate) is_valkey: bool,
+    /// Whether values get the encodings that they were written with, whatever the settings say.
+    pub(crate) keeps_encodings: bool,
     /// Where reading can go back to, if it can: see [`Source::keep`].
     kept: Option<usize>,
     /// Where in the stream the buffer begins.
@@ -45,6 +47,7 @@ impl<R: Read> Source<R> {
             is_digesting: true,
             is_trusted: false,
             is_valkey: false,
+            keeps_encodings: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),
@@ -64,6 +67,7 @@ impl<R: Read> Source<R> {
             is_digesting: false,
             is_trusted: false,
             is_valkey: false,
+            keeps_encodings: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),

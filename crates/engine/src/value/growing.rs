@@ -146,6 +146,9 @@ impl Growing {
             kind::LIST_QUICKLIST_2 => list::create(recipe),
             kind::SET => Value::Set(Set::empty_table(recipe.hasher)),
             kind::HASH => Value::Hash(Hash::empty_table(recipe.hasher)),
+            kind::ZSET_2 if source.keeps_encodings => {
+                Value::Sorted(Sorted::empty_tree(recipe.hasher))
+            }
             kind::ZSET_2 => Value::Sorted(Sorted::new()),
             _ if kind::is_stream(kind) => {
                 let stream = Some(Box::new(Reading::new(kind, source.length()?)));
@@ -272,7 +275,10 @@ impl<R: Read> Source<R> {
         if !are_scores {
             return Err(self.damaged("a score that is not a number"));
         }
-        Ok(Sorted::from_listpack(pack, recipe))
+        Ok(match self.keeps_encodings {
+            true => Sorted::Pack(pack),
+            false => Sorted::from_listpack(pack, recipe),
+        })
     }
 
     /// A listpack of names and what belongs to them, which is handed to `value`; no name stands in

@@ -25,7 +25,7 @@ use table::FieldTable;
 use timed::{TimedPack, TimedTable};
 
 use crate::refusal::Refusal;
-use crate::value::{EntryRef, Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value, not_of};
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::{Field, FieldRef, KeyHasher, Listpack, Table};
@@ -60,7 +60,7 @@ pub fn create(_: &Recipe<'_>) -> Value {
 pub fn of(entry: EntryRef<'_>) -> Result<&Hash, Refusal> {
     match entry.value() {
         ValueRef::Boxed(Value::Hash(hash)) => Ok(hash),
-        _ => Err(Refusal::WRONG_TYPE),
+        _ => Err(not_of(entry, "hash")),
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) use as_value::{NODE_PACKED, NODE_PLAIN};
 
 use crate::effect::End;
 use crate::refusal::Refusal;
-use crate::value::{EntryRef, Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value, not_of};
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::quicklist::{self, NodeLimits, Quicklist};
@@ -31,7 +31,7 @@ pub fn create(recipe: &Recipe<'_>) -> Value {
 pub fn of(entry: EntryRef<'_>) -> Result<&Quicklist, Refusal> {
     match entry.value() {
         ValueRef::Boxed(Value::List(list)) => Ok(list),
-        _ => Err(Refusal::WRONG_TYPE),
+        _ => Err(not_of(entry, "list")),
     }
 }
 

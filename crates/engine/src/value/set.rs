@@ -8,7 +8,7 @@ mod as_value;
 mod tests;
 
 use crate::refusal::Refusal;
-use crate::value::{EntryRef, Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value, not_of};
 use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -45,7 +45,7 @@ pub fn create(_: &Recipe<'_>) -> Value {
 pub fn of(entry: EntryRef<'_>) -> Result<&Set, Refusal> {
     match entry.value() {
         ValueRef::Boxed(Value::Set(set)) => Ok(set),
-        _ => Err(Refusal::WRONG_TYPE),
+        _ => Err(not_of(entry, "set")),
     }
 }
 

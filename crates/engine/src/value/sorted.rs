@@ -9,7 +9,7 @@ mod pack;
 mod tests;
 
 use crate::refusal::Refusal;
-use crate::value::{EntryRef, Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value, not_of};
 use std::ops::Range;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
@@ -39,7 +39,7 @@ pub fn create(_: &Recipe<'_>) -> Value {
 pub fn of(entry: EntryRef<'_>) -> Result<&Sorted, Refusal> {
     match entry.value() {
         ValueRef::Boxed(Value::Sorted(sorted)) => Ok(sorted),
-        _ => Err(Refusal::WRONG_TYPE),
+        _ => Err(not_of(entry, "zset")),
     }
 }
 
@@ -63,6 +63,11 @@ impl Default for Sorted {
 impl Sorted {
     pub fn new() -> Self {
         Self::Pack(Listpack::new())
+    }
+
+    /// An empty sorted set that is a tree already.
+    pub fn empty_tree(hasher: KeyHasher) -> Self {
+        Self::Tree(Box::new(SortedSet::new(hasher)))
     }
 
     /// A listpack read from a snapshot: an even number of elements, no member twice, in order. It

@@ -55,6 +55,8 @@ pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {
         ValueRef::Boxed(value) => match value.stored() {
             Stored::Packed(kind, _) | Stored::InPieces(kind, _) => kind,
         },
+        // Its entry's tag says it.
+        ValueRef::Cold(_) => unreachable!("who writes a cold value reads it first"),
     }
 }
 
@@ -71,6 +73,7 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &Work) {
                 put_pieces(out, value, &mut Cursor::default(), work);
             }
         },
+        ValueRef::Cold(_) => unreachable!("who writes a cold value reads it first"),
     }
 }
 

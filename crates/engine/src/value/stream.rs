@@ -45,7 +45,7 @@ pub use trim::Threshold;
 use crate::effect::{Fields, Ids};
 use crate::refusal::Refusal;
 use crate::stream_id::StreamId;
-use crate::value::{EntryRef, Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value, not_of};
 use crate::work::Work;
 use block::Block;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub fn create(_: &Recipe<'_>) -> Value {
 pub fn of(entry: EntryRef<'_>) -> Result<&Stream, Refusal> {
     match entry.value() {
         ValueRef::Boxed(Value::Stream(stream)) => Ok(stream),
-        _ => Err(Refusal::WRONG_TYPE),
+        _ => Err(not_of(entry, "stream")),
     }
 }
 

@@ -4,7 +4,7 @@ mod as_value;
 
 pub use crate::rdb::length::STRING_BYTES_MAX;
 use crate::refusal::Refusal;
-use crate::value::{EntryRef, Value};
+use crate::value::{EntryRef, Value, not_of};
 use structures::entry::{Payload, ValueRef};
 
 /// A string as commands read it. Integers keep their number until somebody wants bytes.
@@ -28,6 +28,7 @@ impl<'a> StringValue<'a> {
             ValueRef::Boxed(Value::Text(text)) => Ok(Self::Bytes(text)),
             ValueRef::Integer(integer) => Ok(Self::Integer(integer)),
             ValueRef::Boxed(_) => Err(Refusal::WRONG_TYPE),
+            ValueRef::Cold(_) => Err(not_of(entry, "string")),
         }
     }
 

@@ -1,6 +1,8 @@
 //! CONFIG (Redis documentation, "Commands", group server). The configuration itself is a value:
 //! see [`config`].
 
+mod tier;
+
 use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
@@ -14,6 +16,7 @@ use config::settings::{NodeSettings, node_settings};
 use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
+use statistics::Histogram;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     node("CONFIG GET parameter [parameter ...]", get)
@@ -69,8 +72,10 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .config
         .propose(&arguments, caller, &*server.core.process.options.disk)
         .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
+    let tier = tier::prepare(server, &proposal)?;
     change_world(server, &proposal)?;
     server.adopt(proposal.config);
+    tier::put_in_force(server, tier);
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -164,6 +169,7 @@ const NO_PORT: &str = "Unable to listen on this port. Check server logs.";
 
 fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.statistics.reset();
+    server.core.process.fetches = Histogram::default();
     server.core.shard.engine.keyspace.statistics.reset();
     server.core.clients.reply(client).ok();
     Ok(())

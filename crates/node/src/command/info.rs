@@ -2,13 +2,15 @@
 //!
 //! The fields are those of Redis 7.0.15, in its order, because exporters read them by name. Those
 //! about mechanisms that Kiln does not have (forks, the AOF, replication links) keep the value that
-//! means "never happened"; fields of our own begin with `kiln_`.
+//! means "never happened"; fields of our own begin with `kiln_`, but for those of the section
+//! `tier`, which MemoryDB has under other spellings.
 //!
 //! What a section says of the process (counts, sizes, times) ends with the process, whatever the
 //! log has. What it says of the data waits for the log, as every reply does.
 
 mod commands;
 pub(crate) mod process;
+mod tier;
 mod traffic;
 
 use super::{NodeFn, node};
@@ -53,7 +55,7 @@ const fn on_request(name: &'static str, title: &'static str, write: Writer) -> S
 }
 
 /// All sections, in the order in which they are shown.
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     section("server", "Server", process::server),
     section("clients", "Clients", traffic::clients),
     section("memory", "Memory", process::memory),
@@ -72,6 +74,7 @@ const SECTIONS: [Section; 13] = [
         );
     }),
     section("keyspace", "Keyspace", traffic::keyspace).of_data(),
+    section("tier", "Tier", tier::tier).of_data(),
 ];
 
 /// The text in the making.

@@ -7,7 +7,7 @@ use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
-use engine::value::Value;
+use engine::value::entry_bytes;
 use engine::value::text::canonical_integer;
 use resp::Reply;
 
@@ -26,6 +26,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .doc("Returns details about memory usage.")
         .with(Flags::WHOLE_KEYSPACE),
     memory("MEMORY USAGE key [SAMPLES count]", usage)
+        .needs_no_value()
         .key_use("RO")
         .doc("Estimates the memory usage of a key.")
         .with(Flags::READONLY),
@@ -58,8 +59,8 @@ fn usage(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let context = server.core.context(&server.core.asker(client));
     let shard = &mut server.core.shard;
     let bytes = shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
-        let entry = view.peek(key)?;
-        Some(entry.allocated_bytes() + Value::of(entry).map_or(0, Value::allocated_bytes))
+        // Of a value that is not in memory, what is: its key, its expiry and where it lies.
+        view.peek(key).map(entry_bytes)
     });
     match bytes {
         Some(bytes) => server.core.clients.reply(client).integer(bytes as i64),

@@ -34,6 +34,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .with(Flags::ALLOW_BUSY)
         .fast(),
     node("WATCH key [key ...]", watch)
+        .needs_no_value()
         .key_use("RO")
         .doc("Monitors changes to keys to determine the execution of a transaction.")
         .group(Group::Transactions)

@@ -37,6 +37,7 @@ impl Server {
     ) -> Dispatched {
         let dispatched = self.execute(client, command, args, pass);
         if dispatched != Dispatched::Later {
+            self.spill_all();
             self.core.end_caching(client, command);
         }
         dispatched
@@ -52,7 +53,7 @@ impl Server {
         let catalog = self.core.process.catalog;
         let known = command.map(|id| catalog.command(id));
         if let (Some(command), Some(pass)) = (known, &*pass)
-            && self.passes_again(pass, command, args)
+            && self.passes_again(pass, client, command, args)
         {
             let context = pass.context;
             debug_assert!(self.would_run(client, command, args), "a pass that holds no more");
@@ -178,6 +179,8 @@ impl Server {
             Some(Why::Migration)
         } else if self.members.must_learn_newest(&self.core, asker, command) {
             Some(Why::Newest)
+        } else if self.core.needs_cold(asker.client, command, args) {
+            Some(Why::Values)
         } else {
             None
         }
@@ -189,6 +192,10 @@ impl Server {
             Why::Pause => self.core.wait_for_pause(client),
             Why::Migration => self.migrations.add_waiting(client),
             Why::Newest => self.members.reads.add(client, self.core.turn.monotonic),
+            Why::Values => {
+                self.fetch_for(client, &request);
+                None
+            }
         };
         self.core.park(client, why, request, deadline);
     }
@@ -210,7 +217,9 @@ impl Server {
         let Some(blocked) = self.core.unblock(client) else { return false };
         let Blocked::Parked { why, request, deadline, turn } = blocked else { return false };
         self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
+        let pinned = self.fetches.take_pinned(client);
         let dispatched = self.dispatch(client, Some(request.command), request.args());
+        self.core.unpin(pinned);
         self.core.clients.at_mut(client).newest.is_confirmed = false;
         if dispatched == Dispatched::Later {
             self.core.block(client, Blocked::Parked { why, request, deadline, turn });
@@ -294,10 +303,15 @@ impl Server {
         if is_monitored && !is_shown_last {
             self.core.tell_monitors(client, args);
         }
-        let outcome = match self.functions.of(id) {
-            Some(Function::Data(function)) => self.run_data(client, &function, args, context),
-            Some(Function::Node(function)) => function(self, client, args),
-            None => Ok(()),
+        let fetched = match self.core.has_cold() {
+            true => self.core.fetch_now_for(client, command, args, context.retry),
+            false => Ok(()),
+        };
+        let outcome = match (fetched, self.functions.of(id)) {
+            (Err(lost), _) => Err(lost),
+            (_, Some(Function::Data(function))) => self.run_data(client, &function, args, context),
+            (_, Some(Function::Node(function))) => function(self, client, args),
+            (_, None) => Ok(()),
         };
         let call = Call { command: id, began, written, is_shown_last };
         if self.is_suspending() {

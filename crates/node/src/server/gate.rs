@@ -61,8 +61,9 @@ impl Server {
         if let Some(denied) = self.core.denied(asker.client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_memory(asker.client, demand) {
-            return refused;
+        match self.judge_memory(asker.client, demand) {
+            Verdict::Run => {}
+            verdict => return verdict,
         }
         if demand.has(Demand::WRITE) && self.lacks_replicas() {
             return Verdict::Refuse(NO_REPLICAS);
@@ -161,7 +162,11 @@ impl Server {
         }
         // Nothing is evicted while a script's unit is suspended.
         if self.suspended.is_none() {
-            self.core.is_short_of_room = self.core.make_room(Some(client)) == Room::None;
+            let room = self.core.make_room(Some(client));
+            self.core.is_short_of_room = room == Room::None;
+            if room == Room::Behind && demand.has(Demand::ROOM) {
+                return Verdict::Later;
+            }
         }
         if self.core.is_short_of_room && demand.has(Demand::ROOM) {
             return Verdict::Refuse(OUT_OF_MEMORY);

@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// Ends this life: whatever it holds may not be what the log says.
-    fn demote(&mut self, why: String) {
+    pub(in crate::server) fn demote(&mut self, why: String) {
         let is_leaving = matches!(self.core.stopping, Some(Stop::Clean | Stop::Now));
         self.core.stopping = Some(if is_leaving { Stop::Now } else { Stop::Demoted(why) });
     }

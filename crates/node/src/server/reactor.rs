@@ -90,6 +90,7 @@ impl Server {
             return self.turn_amid_script(driver, scratch);
         }
         self.poll_log();
+        self.poll_tier();
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return;
         }
@@ -121,6 +122,7 @@ impl Server {
             self.wake_ready();
         }
         self.advance_snapshots();
+        self.read_for_snapshot();
         self.feed.advance(&mut self.core);
         self.feed.deliver(&mut self.core);
         self.core.evict_clients();
@@ -176,7 +178,8 @@ impl Server {
         }
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
         let is_behind = self.is_behind_libraries() && self.core.stopping.is_none();
-        let has_work = has_work || self.has_more_to_untrack || is_behind;
+        let is_flushed = !self.core.shard.engine.keyspace.has_flushed();
+        let has_work = has_work || self.has_more_to_untrack || is_behind || !is_flushed;
         if has_work
             || self.has_more_to_load
             || !self.core.clients.receiving.is_empty()

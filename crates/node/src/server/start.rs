@@ -40,7 +40,12 @@ impl Server {
             settings: process.engine_settings(),
             seeds: process.options.seeds,
         };
-        Loading::open(sources, open_log)
+        let tiering = process.open_tier()?;
+        let mut loading = Loading::open(sources, open_log)?;
+        if let Some(tiering) = tiering {
+            loading.spill_to(tiering);
+        }
+        Ok(loading)
     }
 
     /// Loads everything while clients are told to wait, and goes on until it is known whether this

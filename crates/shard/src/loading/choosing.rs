@@ -55,7 +55,7 @@ impl Loading {
             return self.open_parts(snapshot);
         }
         let (store, named) = (self.store.clone(), snapshot.clone());
-        let look = Errand::begin(self.readers.pop(), move || Ancestors::of(&store, &named));
+        let look = Errand::begin(self.lent.readers.pop(), move || Ancestors::of(&store, &named));
         Ok(Stage::Look(snapshot, look))
     }
 
@@ -69,7 +69,7 @@ impl Loading {
             Ok(found) => found,
             Err(look) => return Ok((Stage::Look(snapshot, look), Step::Wait)),
         };
-        self.readers.extend(queue);
+        self.lent.readers.extend(queue);
         let stage = match found {
             Ok(None) => self.open_parts(snapshot)?,
             Ok(Some(ancestors)) => {
@@ -96,7 +96,7 @@ impl Loading {
         self.measured.begin_snapshot(snapshot.manifest.bytes(), self.clock.monotonic());
         let (source, now) = (self.source().clone(), self.clock.unix_millis());
         let keyspace = &self.engine.keyspace;
-        match Parts::open(&source, snapshot, &mut self.readers, keyspace, now) {
+        match Parts::open(&source, snapshot, &mut self.lent.readers, keyspace, now) {
             Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
             Err(error) => self.begin_again(error.into()),
         }
@@ -119,6 +119,9 @@ impl Loading {
     pub(super) fn forget_loaded(&mut self) {
         let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
         self.engine = Engine::new(keyspace, self.seeds.chance);
+        if let Some(tiering) = &mut self.lent.tiering {
+            tiering.serve(&mut self.engine.keyspace);
+        }
         self.ancestors = None;
     }
 
@@ -133,7 +136,7 @@ impl Loading {
             return Ok((Stage::Choose, Step::More));
         };
         let records_max = self.slice.step_records;
-        match ancestors.step(&mut self.engine, &mut self.readers, records_max) {
+        match ancestors.step(&mut self.engine, &mut self.lent.readers, records_max) {
             Ok(Step::Done) => {
                 self.keys_loaded = self.engine.keyspace.len() as u64;
                 Ok((self.begin_log_behind(&snapshot), Step::More))
@@ -143,7 +146,7 @@ impl Loading {
                 Ok((Stage::Ancestors, step))
             }
             Err(why) => {
-                self.readers.extend(ancestors.take_queue());
+                self.lent.readers.extend(ancestors.take_queue());
                 Err(why)
             }
         }

@@ -158,7 +158,12 @@ impl Shard {
         let replayer = &mut following.replayer;
         match replayer.consume(&mut self.engine, position.sequence, bytes, interest) {
             Ok(consumed) => told.extend(Heartbeat::of(&consumed).map(Told::Heartbeat)),
-            Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
+            Err(error) => {
+                // The record is whole: what it changes was lost here.
+                let lost = self.engine.keyspace.cold_failure();
+                let stops = || Progress::Fatal(format!("this replica stops: {error}"));
+                return lost.map_or_else(stops, Progress::Deposed);
+            }
         }
         self.appender.borrow_mut().appended = position;
         let (counted, chain) = (replayer.counted(), replayer.chain());

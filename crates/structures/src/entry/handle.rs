@@ -121,6 +121,11 @@ impl<'a, V> EntryRef<'a, V> {
     pub fn allocated_bytes(self) -> usize {
         self.parts().size()
     }
+
+    /// Bytes that the block would have if the value were cold.
+    pub fn bytes_if_cold(self) -> usize {
+        self.parts().size_if_cold()
+    }
 }
 
 impl<V: std::fmt::Debug> std::fmt::Debug for EntryRef<'_, V> {

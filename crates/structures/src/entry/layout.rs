@@ -132,6 +132,12 @@ impl Parts {
         size_class(self.head_bytes() + varint::len(len) + len)
     }
 
+    /// The size of the block if its value were cold, and without a copy's place.
+    pub fn size_if_cold(&self) -> usize {
+        let copy_bytes = if self.flags & HAS_PLACE != 0 { WORD_BYTES } else { 0 };
+        size_class(self.head_bytes() - copy_bytes + COLD_BYTES)
+    }
+
     /// The size of the block.
     #[inline]
     pub fn size(&self) -> usize {

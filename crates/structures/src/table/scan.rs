@@ -73,7 +73,7 @@ impl<E: Element> Table<E> {
             let segment = self.segment_of(position);
             let from = segment.fraction_of_hash(position);
             let to = segment.home_end(segment.home(from));
-            let mut heavy = |visit: &mut dyn FnMut(u64)| {
+            let heavy = |visit: &mut dyn FnMut(u64)| {
                 segment.for_fractions(from, to, |stored| {
                     if !E::is_light(stored.raw()) {
                         visit(stored.raw());

@@ -2,7 +2,7 @@
 
 use super::{find, reply_text};
 use crate::command::{Args, Outcome};
-use crate::value::hash::Text;
+use crate::value::hash::{self, Seen, Text};
 use crate::view::View;
 use resp::Reply;
 
@@ -56,8 +56,11 @@ pub(super) fn hvals(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
 }
 
 pub(super) fn hlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = find(view, args.at(1))?;
-    reply.integer(hash.map_or(0, |hash| hash.len(view.work())) as i64);
+    let len = view.count(args.at(1), "hash", |view, entry| {
+        let seen = Seen::new(hash::of(entry)?, view.context().hidden_by());
+        Ok(seen.len(view.work()))
+    })?;
+    reply.integer(len as i64);
     Ok(())
 }
 

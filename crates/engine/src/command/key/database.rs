@@ -22,6 +22,7 @@ pub const COPY: Command<DataFn> =
         .with(Flags::KEYSPACE);
 
 pub const MOVE: Command<DataFn> = write("MOVE key db", move_key)
+    .needs_no_value()
     .key_use("RW+access+update")
     .doc("Moves a key to another database.")
     .cost("O(1)")

@@ -190,6 +190,7 @@ fn told_as_restored(
         Payload::Bytes(bytes) => ValueRef::Bytes(bytes),
         Payload::Integer(integer) => ValueRef::Integer(*integer),
         Payload::Boxed(boxed) => ValueRef::Boxed(&**boxed),
+        Payload::Cold(_) => return Err(Refusal::NOT_IN_MEMORY),
     };
     let is_stream = matches!(value, ValueRef::Boxed(Value::Stream(_)));
     if is_stream || !tx.unit.feed.is_on() {
@@ -233,6 +234,7 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Result<bool, 
             return Ok(true);
         }
         Payload::Boxed(boxed) => &**boxed,
+        Payload::Cold(_) => return Err(Refusal::NOT_IN_MEMORY),
     };
     if let Value::Stream(_) = boxed {
         return put_stream(tx, key, boxed).map(|()| true);

@@ -13,12 +13,14 @@ use resp::Reply;
 use resp::integer::parse_i64;
 
 pub const EXPIRE: Command<DataFn> = write("EXPIRE key seconds [NX | XX | GT | LT]", expire)
+    .needs_no_value()
     .doc("Sets the expiration time of a key in seconds.")
     .cost("O(1)")
     .with(Flags::KEYSPACE)
     .fast();
 
 pub const PEXPIRE: Command<DataFn> = write("PEXPIRE key milliseconds [NX | XX | GT | LT]", pexpire)
+    .needs_no_value()
     .doc("Sets the expiration time of a key in milliseconds.")
     .since("2.6.0")
     .cost("O(1)")
@@ -27,6 +29,7 @@ pub const PEXPIRE: Command<DataFn> = write("PEXPIRE key milliseconds [NX | XX | 
 
 pub const EXPIREAT: Command<DataFn> =
     write("EXPIREAT key unix-time-seconds [NX | XX | GT | LT]", expireat)
+        .needs_no_value()
         .doc("Sets the expiration time of a key to a Unix timestamp.")
         .since("1.2.0")
         .cost("O(1)")
@@ -35,6 +38,7 @@ pub const EXPIREAT: Command<DataFn> =
 
 pub const PEXPIREAT: Command<DataFn> =
     write("PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]", pexpireat)
+        .needs_no_value()
         .doc("Sets the expiration time of a key to a Unix milliseconds timestamp.")
         .since("2.6.0")
         .cost("O(1)")
@@ -42,6 +46,7 @@ pub const PEXPIREAT: Command<DataFn> =
         .fast();
 
 pub const TTL: Command<DataFn> = read("TTL key", ttl)
+    .needs_no_value()
     .tips(&["nondeterministic_output"])
     .doc("Returns the expiration time in seconds of a key.")
     .cost("O(1)")
@@ -49,6 +54,7 @@ pub const TTL: Command<DataFn> = read("TTL key", ttl)
     .fast();
 
 pub const PTTL: Command<DataFn> = read("PTTL key", pttl)
+    .needs_no_value()
     .tips(&["nondeterministic_output"])
     .doc("Returns the expiration time in milliseconds of a key.")
     .since("2.6.0")
@@ -57,6 +63,7 @@ pub const PTTL: Command<DataFn> = read("PTTL key", pttl)
     .fast();
 
 pub const EXPIRETIME: Command<DataFn> = read("EXPIRETIME key", expiretime)
+    .needs_no_value()
     .doc("Returns the expiration time of a key as a Unix timestamp.")
     .since("7.0.0")
     .cost("O(1)")
@@ -64,6 +71,7 @@ pub const EXPIRETIME: Command<DataFn> = read("EXPIRETIME key", expiretime)
     .fast();
 
 pub const PEXPIRETIME: Command<DataFn> = read("PEXPIRETIME key", pexpiretime)
+    .needs_no_value()
     .doc("Returns the expiration time of a key as a Unix milliseconds timestamp.")
     .since("7.0.0")
     .cost("O(1)")
@@ -71,6 +79,7 @@ pub const PEXPIRETIME: Command<DataFn> = read("PEXPIRETIME key", pexpiretime)
     .fast();
 
 pub const PERSIST: Command<DataFn> = write("PERSIST key", persist)
+    .needs_no_value()
     .doc("Removes the expiration time of a key.")
     .since("2.2.0")
     .cost("O(1)")

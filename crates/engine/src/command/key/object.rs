@@ -4,11 +4,13 @@ use crate::access;
 use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
 use crate::refusal::Refusal;
 use crate::value;
-use crate::value::{EntryRef, StringValue};
+use crate::value::EntryRef;
 use crate::view::View;
 use resp::Reply;
+use structures::entry::ValueRef;
 
 pub const ENCODING: Command<DataFn> = read("OBJECT ENCODING key", encoding)
+    .needs_no_value()
     .key_use("RO")
     .tips(&["nondeterministic_output"])
     .doc("Returns the internal encoding of a Redis object.")
@@ -17,6 +19,7 @@ pub const ENCODING: Command<DataFn> = read("OBJECT ENCODING key", encoding)
     .with(Flags::KEYSPACE);
 
 pub const FREQ: Command<DataFn> = read("OBJECT FREQ key", freq)
+    .needs_no_value()
     .key_use("RO")
     .tips(&["nondeterministic_output"])
     .doc("Returns the logarithmic access frequency counter of a Redis object.")
@@ -25,6 +28,7 @@ pub const FREQ: Command<DataFn> = read("OBJECT FREQ key", freq)
     .with(Flags::KEYSPACE);
 
 pub const IDLETIME: Command<DataFn> = read("OBJECT IDLETIME key", idletime)
+    .needs_no_value()
     .key_use("RO")
     .tips(&["nondeterministic_output"])
     .doc("Returns the time since the last access to a Redis object.")
@@ -33,10 +37,20 @@ pub const IDLETIME: Command<DataFn> = read("OBJECT IDLETIME key", idletime)
     .with(Flags::KEYSPACE);
 
 pub const REFCOUNT: Command<DataFn> = read("OBJECT REFCOUNT key", refcount)
+    .needs_no_value()
     .key_use("RO")
     .tips(&["nondeterministic_output"])
     .doc("Returns the reference count of a value of a key.")
     .since("2.2.3")
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
+
+pub const TIER: Command<DataFn> = read("OBJECT TIER key", tier)
+    .needs_no_value()
+    .key_use("RO")
+    .tips(&["nondeterministic_output"])
+    .doc("Returns where the value of a key lies: in memory, or on the SSD.")
+    .since("7.0.0")
     .cost("O(1)")
     .with(Flags::KEYSPACE);
 
@@ -102,11 +116,23 @@ fn refcount(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         // No value is shared between keys; the answer is what Redis gives for one that it shares.
         let settings = &view.keyspace().settings;
         let shares = settings.maxmemory == 0 || !settings.maxmemory_policy.is_by_use();
-        let is_small = match StringValue::of(entry) {
-            Ok(StringValue::Integer(integer)) => (0..SHARED_INTEGERS).contains(&integer),
+        let is_small = match entry.value() {
+            ValueRef::Integer(integer) => (0..SHARED_INTEGERS).contains(&integer),
             _ => false,
         };
         reply.integer(if shares && is_small { SHARED_COUNT } else { 1 });
         Ok(())
     })
 }
+
+/// A value that was moved out, and is in memory all the same because its write is under way, is
+/// said to be on the SSD as well: it is fetched like every other.
+fn tier(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    with_entry(view, args.at(2), reply, |_, entry, reply| {
+        reply.bulk(if entry.is_cold() { "ssd" } else { "memory" });
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,8 @@ use crate::notify::Class;
 use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::{StringValue, Value};
+use crate::value::hash::{self, Seen};
+use crate::value::{Entry, StringValue, Value};
 use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -372,11 +373,18 @@ fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>
     };
     let key = [before, element, after].concat();
     match field {
-        None => view.string(&key).ok()?.map(|value: StringValue<'_>| value.to_vec()),
-        Some(field) => {
-            let hash = view.find(&key).and_then(|entry| view.hash_in(entry).ok())?;
-            hash.get(field).map(|text| text.to_vec())
-        }
+        None => view.find(&key).and_then(|entry| {
+            let looked_at = view.keyspace().looked_at(entry);
+            let text = StringValue::of(looked_at.as_ref().map_or(entry, Entry::as_ref)).ok()?;
+            view.work().bytes(text.len());
+            Some(text.to_vec())
+        }),
+        Some(field) => view.find(&key).and_then(|entry| {
+            let looked_at = view.keyspace().looked_at(entry);
+            let hash = hash::of(looked_at.as_ref().map_or(entry, Entry::as_ref)).ok()?;
+            let seen = Seen::new(hash, view.context().hidden_by());
+            seen.get(field).map(|text| text.to_vec())
+        }),
     }
 }
 

@@ -15,7 +15,7 @@ fn find<'a>(view: &mut View<'a>, key: &[u8]) -> Result<Option<&'a Quicklist>, Re
 }
 
 pub(super) fn llen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = find(view, args.at(1))?.map_or(0, Quicklist::len);
+    let len = view.count(args.at(1), "list", |_, entry| list::of(entry).map(Quicklist::len))?;
     reply.integer(len as i64);
     Ok(())
 }

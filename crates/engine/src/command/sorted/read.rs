@@ -5,11 +5,12 @@ use crate::command::key::scan::{SCAN_COST, ScanOptions, Takes, parse_cursor};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::number::{format_double, push_score};
 use crate::refusal::Refusal;
-use crate::value::sorted::{Sorted, Text};
+use crate::value::sorted::{self, Sorted, Text};
 use crate::view::View;
 use resp::Reply;
 
 pub const ZCARD: Command<DataFn> = read("ZCARD key", zcard)
+    .needs_no_value()
     .key_use("RO")
     .doc("Returns the number of members in a sorted set.")
     .group(Group::SortedSet)
@@ -68,8 +69,8 @@ pub const ZSCAN: Command<DataFn> =
         .cost(SCAN_COST);
 
 fn zcard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sorted = view_sorted(view, args.at(1))?;
-    reply.integer(sorted.map_or(0, Sorted::len) as i64);
+    let len = view.count(args.at(1), "zset", |_, entry| sorted::of(entry).map(Sorted::len))?;
+    reply.integer(len as i64);
     Ok(())
 }
 

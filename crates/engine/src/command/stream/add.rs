@@ -1,15 +1,15 @@
 //! Commands that add and remove entries: XADD, XTRIM, XDEL, XSETID; and XLEN.
 
+use super::find;
 use super::ids::{self, id, lent, packed, reply_id};
 use super::trim::Trim;
-use super::{find, view_stream};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
 use crate::effect::{Effect, Fields};
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::stream_id::{Chosen, StreamId};
 use crate::tx::Tx;
-use crate::value::stream::{BLOCK_BYTES_MAX, Stream};
+use crate::value::stream::{self, BLOCK_BYTES_MAX, Stream};
 use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -50,6 +50,7 @@ pub const XDEL: Command<DataFn> = write("XDEL key id [id ...]", xdel)
     .fast();
 
 pub const XLEN: Command<DataFn> = read("XLEN key", xlen)
+    .needs_no_value()
     .doc("Returns the number of entries of a stream.")
     .group(Group::Stream)
     .since("5.0.0")
@@ -196,7 +197,9 @@ fn xdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn xlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = view_stream(view, args.at(1))?.map_or(0, Stream::len);
+    let len = view.count(args.at(1), "stream", |_, entry| {
+        stream::of(entry).map(|stream| stream.len() as usize)
+    })?;
     reply.integer(len as i64);
     Ok(())
 }

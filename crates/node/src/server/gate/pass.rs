@@ -63,12 +63,19 @@ impl Server {
 
     /// Whether a request passes by what was found of the one before it. If not, it is judged in
     /// full.
-    pub(crate) fn passes_again(&self, pass: &Pass, command: &Registered, args: Args<'_>) -> bool {
+    pub(crate) fn passes_again(
+        &self,
+        pass: &Pass,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
         let core = &self.core;
         pass.command == command.id
             && pass.gate_serial == core.shard.gate_serial()
             && command.admits(args.len())
             && !core.is_much_held()
             && !core.is_snapshot_behind()
+            && !core.has_cold_key(client, command, args)
     }
 }

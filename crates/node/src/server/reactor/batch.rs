@@ -220,6 +220,9 @@ impl Server {
             let limit = batch_max.min(share.requests);
             goes_on = self.parse(client, &bytes, limit, share, scratch);
             self.prefetch(client, &bytes, scratch);
+            if self.core.has_cold() && scratch.parsed.len() > 1 {
+                self.fetch_ahead(client, &bytes, scratch);
+            }
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
                 // one it is little, and asking for the time would be more.
@@ -315,6 +318,18 @@ impl Server {
             }
         }
         true
+    }
+
+    /// Has values come that the batch will need and that are not in memory, so that its requests
+    /// do not wait for one after another.
+    fn fetch_ahead(&mut self, client: ConnectionId, bytes: &[u8], scratch: &Scratch) {
+        if self.core.asker(client).is_stranger {
+            return;
+        }
+        for parsed in &scratch.parsed {
+            let Some(id) = parsed.command else { continue };
+            self.core.fetch_ahead(client, id, scratch.args(parsed, bytes));
+        }
     }
 
     /// Asks the processor for what the batch will look at, so that the misses overlap. Notes the

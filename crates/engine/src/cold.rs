@@ -1,0 +1,346 @@
+//! Values that are not in memory, because it has no room for them.
+//!
+//! All keys stay in memory, with their expiries and all that is known of them without a look at
+//! the value. A value that was not used lately is *spilled*: its bytes go into the store, and the
+//! entry keeps their place ([`structures::Cold`]). Before a command runs that needs it, whoever
+//! calls the engine has the value *fetched*; a command never meets a cold value. What does meet one
+//! all the same (an effect that is applied on a replica, a key that a request does not name) reads
+//! it then and there, through the [`ColdSource`].
+//!
+//! ```text
+//!            spill                       fetched                      used again
+//! in memory ───────▶ cold: a place ─────────────────▶ guest ──────────────────────▶ in memory,
+//!     ▲                    ▲                            │ not used again             with a copy
+//!     │ changed            └────────────────────────────┘ nothing is written            │
+//!     └─────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//! A value that was fetched keeps its copy in the store until it changes, so spilling it again
+//! writes nothing. It is a *guest* until it was used again: guests are few, and the first to go, so
+//! that a scan over cold keys does not push out what is in use.
+//!
+//! Where values are is each process's own affair: spilling and fetching are no effects, change no
+//! digest, and nobody is told.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `cold/spill` | which values go, and how |
+//! | `cold/fetch` | cold values of keys, fetched or read at once |
+
+mod fetch;
+mod spill;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use fetch::note_use;
+pub use spill::Spilled;
+
+use crate::ids::KeyHash;
+use crate::keyspace::{Database, Keyspace};
+use crate::value::Entry;
+use spill::Hand;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use structures::entry::ValueRef;
+use structures::{EntryRef, Occupied};
+use tier::{Place, Read, Tier};
+
+/// Reads what the store has on its file. It blocks: for who cannot wait otherwise.
+pub trait ColdSource {
+    /// The content of a record.
+    ///
+    /// # Errors
+    /// Why it cannot be had. Then the value is lost in this process.
+    fn read(&self, read: &Read) -> Result<Vec<u8>, String>;
+
+    /// The contents of several records, in their order: several at a time, where that is possible.
+    fn read_all(&self, reads: &[Read]) -> Vec<Result<Vec<u8>, String>> {
+        reads.iter().map(|read| self.read(read)).collect()
+    }
+}
+
+/// Which values may be spilled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ColdLimits {
+    /// Smallest value, in bytes: below it the entry that stays is as large as what goes.
+    pub value_bytes_min: usize,
+    /// Largest value, in bytes of memory. It is encoded and read back between two requests: some
+    /// 0.2 ms at 256 KiB.
+    pub value_bytes_max: usize,
+    /// Bytes that a value must free at least.
+    pub freed_bytes_min: usize,
+    /// Bytes of fetched values that are kept before the first of them is used again.
+    pub guest_bytes_max: usize,
+}
+
+impl Default for ColdLimits {
+    fn default() -> Self {
+        Self {
+            value_bytes_min: 64,
+            value_bytes_max: 256 << 10,
+            freed_bytes_min: 32,
+            guest_bytes_max: 16 << 20,
+        }
+    }
+}
+
+/// What was done with cold values, for INFO.
+#[derive(Clone, Default, Debug)]
+pub struct ColdStatistics {
+    /// Values that were moved out, and how many of them were written for it.
+    pub spilled: Cell<u64>,
+    pub spilled_by_writing: Cell<u64>,
+    /// Values that came back into memory.
+    pub fetched: Cell<u64>,
+    /// Values read without waiting for anybody else, and without coming back.
+    pub looked_at: Cell<u64>,
+    /// Reads for which everything waited, and what they brought of the file, in bytes.
+    pub blocking_reads: Cell<u64>,
+    pub blocking_read_bytes: Cell<u64>,
+}
+
+pub(crate) fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get() + count);
+}
+
+/// The values of a keyspace that are not in memory, and copies of some that are.
+pub struct ColdStore {
+    pub tier: Tier,
+    pub limits: ColdLimits,
+    pub statistics: ColdStatistics,
+    source: Box<dyn ColdSource>,
+    /// Fetched values that were not used again yet, the first to go in front.
+    guests: VecDeque<Guest>,
+    /// Bytes that their values take in memory.
+    guest_bytes: usize,
+    hand: Hand,
+    /// Hashes of keys whose values stay in memory, and for how many requests.
+    pins: BTreeMap<KeyHash, u32>,
+    /// Databases that were flushed: their places are given back bit by bit.
+    leaving: VecDeque<Leaving>,
+    /// Why a value is lost in this process, if one is.
+    failure: RefCell<Option<String>>,
+    /// The bytes of the value that goes or comes; kept for its memory.
+    content: Vec<u8>,
+}
+
+/// A fetched value, by what finds it again.
+struct Guest {
+    hash: u64,
+    place: Place,
+    /// Bytes of memory that it took when it came.
+    bytes: usize,
+}
+
+/// A flushed database of which places up to `cursor` are given back.
+struct Leaving {
+    database: Database,
+    cursor: u64,
+}
+
+impl ColdStore {
+    pub fn new(tier: Tier, source: Box<dyn ColdSource>, limits: ColdLimits) -> Self {
+        Self {
+            tier,
+            limits,
+            statistics: ColdStatistics::default(),
+            source,
+            guests: VecDeque::new(),
+            guest_bytes: 0,
+            hand: Hand::default(),
+            pins: BTreeMap::new(),
+            leaving: VecDeque::new(),
+            failure: RefCell::new(None),
+            content: Vec::new(),
+        }
+    }
+
+    /// Why a value is lost in this process. The data are whole in snapshot and log: the process
+    /// must start anew from them.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    /// Notes that a value cannot be had any more.
+    pub fn fail(&self, why: String) {
+        self.failure.borrow_mut().get_or_insert(why);
+    }
+
+    /// Bytes of memory of the store itself.
+    pub fn allocated_bytes(&self) -> usize {
+        self.tier.figures().allocated_bytes as usize + self.guests.capacity() * size_of::<Guest>()
+    }
+
+    /// Gives the space of a record back, if there is one.
+    pub(crate) fn release(&mut self, place: Option<u64>) {
+        if let Some(place) = place.and_then(Place::from_bits) {
+            self.tier.release(place);
+        }
+    }
+
+    /// A value is about to change: the copy of it goes. How many there were.
+    pub(crate) fn forget_copy(&mut self, found: &mut Occupied<'_, Entry>) -> usize {
+        let copy = found.as_mut().take_copy();
+        self.release(copy);
+        usize::from(copy.is_some())
+    }
+
+    /// The content of a record that an entry names, wherever it lies. `None`: it is lost, which is
+    /// noted.
+    pub fn content_at(&self, place: u64) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        self.read(Place::from_bits(place)?, &mut content)?;
+        add(&self.statistics.looked_at, 1);
+        Some(content)
+    }
+
+    /// The bytes of a record, wherever it lies, into `content`. `None`: it is lost, which is noted.
+    fn read(&self, place: Place, content: &mut Vec<u8>) -> Option<()> {
+        content.clear();
+        if self.tier.in_memory(place, content) {
+            return Some(());
+        }
+        let read = self.tier.read(place);
+        add(&self.statistics.blocking_reads, 1);
+        add(&self.statistics.blocking_read_bytes, read.length() as u64);
+        match self.source.read(&read) {
+            Ok(bytes) => {
+                *content = bytes;
+                Some(())
+            }
+            Err(why) => {
+                self.fail(why);
+                None
+            }
+        }
+    }
+}
+
+/// Where in the store something of an entry lies: its value, or a copy of it.
+pub(crate) fn place_of(entry: EntryRef<'_, crate::value::Value>) -> Option<u64> {
+    match entry.value() {
+        ValueRef::Cold(cold) => Some(cold.place),
+        _ => entry.copy_place(),
+    }
+}
+
+impl Database {
+    /// Counts an entry that came into the table.
+    pub(crate) fn count_in(&mut self, entry: &Entry) {
+        let entry = entry.as_ref();
+        self.cold_keys += usize::from(entry.is_cold());
+        self.placed += usize::from(place_of(entry).is_some());
+    }
+
+    /// Counts an entry that left the table.
+    pub(crate) fn count_out(&mut self, entry: &Entry) {
+        let entry = entry.as_ref();
+        self.cold_keys -= usize::from(entry.is_cold());
+        self.placed -= usize::from(place_of(entry).is_some());
+    }
+
+    /// How many of its keys have a value that is not in memory.
+    pub fn cold_keys(&self) -> usize {
+        self.cold_keys
+    }
+}
+
+impl Keyspace {
+    /// Lets values be spilled. There may be none that are.
+    ///
+    /// # Panics
+    /// There is a store already.
+    pub fn open_cold(&mut self, store: ColdStore) {
+        assert!(self.cold.is_none(), "places of another store would be taken for those of this");
+        self.cold = Some(Box::new(store));
+    }
+
+    /// Whether a store could come or go now: no value lies in one, no value in memory has a copy
+    /// there, and no snapshot under way may want either.
+    pub fn can_change_cold(&self) -> bool {
+        let is_empty = |database: &Database| database.placed == 0;
+        self.databases.iter().all(is_empty) && !self.has_flushed() && self.snapshot.is_none()
+    }
+
+    /// Ends that values are spilled. There may be a store again later.
+    ///
+    /// # Panics
+    /// Something lies in the store: see [`Self::can_change_cold`].
+    pub fn close_cold(&mut self) {
+        assert!(self.can_change_cold(), "values that lie in the store would be lost");
+        self.cold = None;
+    }
+
+    /// The values that are not in memory, if there may be any.
+    pub fn cold(&self) -> Option<&ColdStore> {
+        self.cold.as_deref()
+    }
+
+    pub fn cold_mut(&mut self) -> Option<&mut ColdStore> {
+        self.cold.as_deref_mut()
+    }
+
+    /// How many keys have a value that is not in memory.
+    pub fn cold_keys(&self) -> usize {
+        self.databases.iter().map(Database::cold_keys).sum()
+    }
+
+    /// Whether a value is lost in this process.
+    pub fn has_lost_value(&self) -> bool {
+        self.cold.as_deref().is_some_and(|cold| cold.failure.borrow().is_some())
+    }
+
+    /// Why a value is lost in this process, if one is.
+    pub fn cold_failure(&self) -> Option<String> {
+        self.cold.as_ref()?.failure()
+    }
+
+    /// Frees a database that nobody needs any more, and gives the space of its cold values back.
+    pub(crate) fn dispose(&mut self, database: Database) {
+        let snapshot = self.snapshot.as_deref();
+        let is_last = self.databases.iter().all(|database| database.placed == 0)
+            && !snapshot.is_some_and(crate::snapshot::Snapshot::has_flushed);
+        let reads = snapshot.is_some_and(crate::snapshot::Snapshot::reads_values);
+        match &mut self.cold {
+            Some(cold) if database.placed > 0 => {
+                if is_last && cold.leaving.is_empty() {
+                    if reads {
+                        cold.tier.release_all()
+                    } else {
+                        cold.tier.reset()
+                    }
+                    cold.guests.clear();
+                    cold.guest_bytes = 0;
+                    self.garbage.push(Box::new(database));
+                } else {
+                    cold.leaving.push_back(Leaving { database, cursor: 0 });
+                }
+            }
+            _ => self.garbage.push(Box::new(database) as Box<dyn Any + Send>),
+        }
+    }
+
+    /// Whether flushed databases have places to be given back.
+    pub fn has_flushed(&self) -> bool {
+        self.cold.as_ref().is_some_and(|cold| !cold.leaving.is_empty())
+    }
+
+    /// Gives about `entries_max` places of flushed databases back; whether there are more.
+    pub fn release_flushed(&mut self, entries_max: usize) -> bool {
+        let Self { cold, garbage, .. } = self;
+        let Some(cold) = cold else { return false };
+        let ColdStore { leaving, tier, .. } = &mut **cold;
+        let Some(Leaving { database, cursor }) = leaving.front_mut() else { return false };
+        *cursor = database.table.scan(*cursor, entries_max, |entry| {
+            if let Some(place) = place_of(entry).and_then(Place::from_bits) {
+                tier.release(place);
+            }
+        });
+        if *cursor == 0
+            && let Some(left) = leaving.pop_front()
+        {
+            garbage.push(Box::new(left.database));
+        }
+        !cold.leaving.is_empty()
+    }
+}

@@ -1,0 +1,276 @@
+//! Cold values of keys: fetched for commands to come, or read at once.
+
+use super::{ColdStore, Guest, add};
+use crate::effect::Effect;
+use crate::ids::KeyHash;
+use crate::keyspace::Keyspace;
+use crate::refusal::Refusal;
+use crate::value::content::with_payload;
+use crate::value::{Entry, EntryRef, entry_bytes};
+use base::DatabaseId;
+use structures::entry::{Payload, ValueRef};
+use tier::{Place, Read};
+
+/// The tag of a value that was fetched, and of one that was used once since then: by whom it was
+/// fetched for. A higher one says that it was used again.
+const TAG_FETCHED: u8 = 1;
+const TAG_USED_AGAIN: u8 = 3;
+
+/// Whether an effect on a key asks for the value that the key has.
+fn changes_value(effect: &Effect<'_>, key: &[u8]) -> bool {
+    match effect {
+        Effect::SetString { .. }
+        | Effect::SetInteger { .. }
+        | Effect::Delete { .. }
+        | Effect::Expire { .. } => false,
+        // A record of the store is known by the hash of the key.
+        Effect::Rename { to, .. } => *to != key,
+        effect => !effect.is_keyless(),
+    }
+}
+
+/// Notes a use of a value that was fetched.
+pub(crate) fn note_use(entry: EntryRef<'_>) {
+    let tag = entry.tag();
+    if (TAG_FETCHED..TAG_USED_AGAIN).contains(&tag) && !entry.is_cold() {
+        entry.set_tag(tag + 1);
+    }
+}
+
+impl Keyspace {
+    /// Where the value of a key lies, if it is not in memory.
+    #[inline]
+    pub fn cold_place(&self, database: DatabaseId, key: &[u8]) -> Option<Place> {
+        let database = self.database(database);
+        if database.cold_keys == 0 {
+            return None;
+        }
+        match database.find(self.hash(key), key)?.value() {
+            ValueRef::Cold(cold) => Place::from_bits(cold.place),
+            _ => None,
+        }
+    }
+
+    /// Whether a key with this hash still has its value at this place.
+    pub fn is_cold_at(&self, hash: KeyHash, place: Place) -> bool {
+        self.holder_of(hash, place).is_some()
+    }
+
+    /// The database of the key with this hash whose value lies at this place.
+    fn holder_of(&self, hash: KeyHash, place: Place) -> Option<DatabaseId> {
+        let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
+        let mut holders = self.databases().filter(|(_, database)| database.placed > 0);
+        let found = holders.find(|(_, it)| it.table.find_where(hash, is_it).is_some());
+        found.map(|(id, _)| id)
+    }
+
+    /// The content of a record that a key with this hash has its value in was read: the value comes
+    /// into memory, if the key still has it there.
+    pub fn put_fetched(&mut self, hash: KeyHash, place: Place, content: &[u8]) {
+        let Some(id) = self.holder_of(hash, place) else { return };
+        let Self { databases, settings, hasher, work, cold, .. } = self;
+        let Some(cold) = cold else { return };
+        let database = &mut databases[id.0 as usize];
+        let is_it = |entry: EntryRef<'_>| match entry.value() {
+            ValueRef::Cold(cold) => cold.place == place.bits(),
+            _ => false,
+        };
+        let Some(mut found) = database.table.find_mut_where(hash, is_it) else { return };
+        let before = entry_bytes(found.as_ref());
+        let recipe = crate::value::Recipe { settings, hasher: *hasher, work };
+        let put = with_payload(content, &recipe, |payload| {
+            found.update(|entry| entry.with_copied_payload(payload, place.bits()).0);
+        });
+        if let Err(error) = put {
+            cold.fail(format!("a value that was not in memory cannot be decoded: {error}"));
+            return;
+        }
+        found.as_ref().set_tag(TAG_FETCHED);
+        let after = entry_bytes(found.as_ref());
+        database.entry_bytes = database.entry_bytes + after - before;
+        database.cold_keys -= 1;
+        let bytes = after.saturating_sub(before);
+        cold.guests.push_back(Guest { hash, place, bytes });
+        cold.guest_bytes += bytes;
+        add(&cold.statistics.fetched, 1);
+    }
+
+    /// Has the value of a key in memory, whatever that takes: for who cannot wait.
+    ///
+    /// # Errors
+    /// It is lost, which is noted.
+    pub fn fetch_now(&mut self, database: DatabaseId, key: &[u8]) -> Result<(), Refusal> {
+        let hash = self.hash(key);
+        let Some(place) = self.cold_place(database, key) else { return Ok(()) };
+        let mut content = match &mut self.cold {
+            Some(cold) => std::mem::take(&mut cold.content),
+            None => return Ok(()),
+        };
+        let read = self.cold.as_ref().and_then(|cold| cold.read(place, &mut content));
+        if read.is_some() {
+            self.put_fetched(hash, place, &content);
+        }
+        if let Some(cold) = &mut self.cold {
+            cold.content = content;
+        }
+        match self.cold_place(database, key) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::LOST),
+        }
+    }
+
+    /// Before an effect changes the value of a key.
+    ///
+    /// # Errors
+    /// As [`Self::fetch_now`].
+    #[inline]
+    pub(crate) fn fetch_to_change(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+    ) -> Result<(), Refusal> {
+        match self.cold.is_some() && self.database(database).cold_keys > 0 {
+            true => self.fetch_now(database, key),
+            false => Ok(()),
+        }
+    }
+
+    /// Has the values in memory that these effects change, whatever that takes: what a record of
+    /// the log needs is read together.
+    ///
+    /// # Errors
+    /// One is lost, which is noted.
+    pub(crate) fn fetch_for_effects(
+        &mut self,
+        effects: &[(DatabaseId, &[u8], Effect<'_>)],
+    ) -> Result<(), Refusal> {
+        let mut cold = Vec::new();
+        for (database, key, effect) in effects {
+            if changes_value(effect, key)
+                && self.databases.get(database.0 as usize).is_some()
+                && let Some(place) = self.cold_place(*database, key)
+            {
+                cold.push((place, self.hash(key)));
+            }
+        }
+        cold.sort_unstable();
+        cold.dedup();
+        let Some(store) = &self.cold else { return Ok(()) };
+        let mut reads = Vec::new();
+        let mut fetched = Vec::new();
+        for (place, hash) in cold {
+            match store.in_memory(place) {
+                Some(content) => fetched.push((place, hash, content)),
+                None => reads.push((place, hash, store.tier.read(place))),
+            }
+        }
+        if !reads.is_empty() {
+            add(&store.statistics.blocking_reads, reads.len() as u64);
+            let asked: Vec<Read> = reads.iter().map(|(.., read)| *read).collect();
+            for ((place, hash, _), content) in reads.iter().zip(store.source.read_all(&asked)) {
+                match content {
+                    Ok(content) => fetched.push((*place, *hash, content)),
+                    Err(why) => {
+                        store.fail(why);
+                        return Err(Refusal::LOST);
+                    }
+                }
+            }
+        }
+        for (place, hash, content) in fetched {
+            self.put_fetched(hash, place, &content);
+        }
+        Ok(())
+    }
+
+    /// The entry of a cold value, with the value in it, beside the keyspace: for who looks at it
+    /// once. `None` if it is in memory, or lost, which is noted.
+    pub fn looked_at(&self, entry: EntryRef<'_>) -> Option<Entry> {
+        let ValueRef::Cold(value) = entry.value() else { return None };
+        let cold = self.cold.as_deref()?;
+        let content = cold.content_at(value.place)?;
+        let put = with_payload(&content, &self.recipe(), |payload| {
+            Entry::new(entry.key(), payload, entry.expire_at())
+        });
+        let put = put.map_err(|error| cold.fail(format!("a value cannot be decoded: {error}")));
+        let looked_at = put.ok()?;
+        looked_at.set_access(entry.access());
+        Some(looked_at)
+    }
+
+    /// A segment is cleaned, and has this record: if a key has its value or a copy there, it is put
+    /// anew. Whether that is done; if not, there is no room for it yet.
+    pub fn put_survivor(&mut self, hash: KeyHash, place: Place, content: &[u8]) -> bool {
+        let Some(id) = self.holder_of(hash, place) else { return true };
+        let Self { databases, cold, .. } = self;
+        let Some(cold) = cold else { return true };
+        let Ok(moved) = cold.tier.put_survivor(hash, content) else { return false };
+        let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
+        let table = &mut databases[id.0 as usize].table;
+        if let Some(mut found) = table.find_mut_where(hash, is_it) {
+            found.as_mut().set_place(moved.bits());
+        }
+        // A guest that has moved is not found by its place any more: it stays, with its copy.
+        cold.tier.release(place);
+        true
+    }
+
+    /// Gives guests up that were not used again, until no more are kept than may be.
+    pub(super) fn dismiss_guests(&mut self, bytes_max: usize) {
+        let guests = self.cold.as_ref().map_or(0, |cold| cold.guests.len());
+        for _ in 0..guests {
+            let Some(cold) = self.cold.as_deref_mut() else { return };
+            if cold.guest_bytes <= bytes_max {
+                return;
+            }
+            let Some(guest) = cold.guests.pop_front() else { return };
+            if cold.is_pinned(guest.hash) {
+                cold.guests.push_back(guest);
+                continue;
+            }
+            cold.guest_bytes -= guest.bytes;
+            self.dismiss(&guest);
+        }
+    }
+
+    fn dismiss(&mut self, guest: &Guest) {
+        let Some(id) = self.holder_of(guest.hash, guest.place) else { return };
+        let is_unused = |entry: EntryRef<'_>| {
+            entry.copy_place() == Some(guest.place.bits()) && entry.tag() < TAG_USED_AGAIN
+        };
+        self.send_away(id, guest.hash, None, is_unused);
+    }
+}
+
+impl ColdStore {
+    /// Keeps values of keys with this hash in memory, once they are: a request waits for others
+    /// beside them. As often as it is pinned, it must be unpinned.
+    pub fn pin(&mut self, hash: KeyHash) {
+        *self.pins.entry(hash).or_default() += 1;
+    }
+
+    /// Ends a pin.
+    pub fn unpin(&mut self, hash: KeyHash) {
+        if let Some(count) = self.pins.get_mut(&hash) {
+            *count -= 1;
+            if *count == 0 {
+                self.pins.remove(&hash);
+            }
+        }
+    }
+
+    pub(super) fn is_pinned(&self, hash: KeyHash) -> bool {
+        !self.pins.is_empty() && self.pins.contains_key(&hash)
+    }
+
+    /// The content of a record if it need not be read from the file.
+    pub fn in_memory(&self, place: Place) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        self.tier.in_memory(place, &mut content).then_some(content)
+    }
+}
+
+/// A payload that says where the value lies.
+pub(super) fn away(place: Place, count: u16) -> Payload<'static, crate::value::Value> {
+    Payload::Cold(structures::Cold { place: place.bits(), count })
+}

@@ -1,0 +1,343 @@
+//! Which values leave memory, and how.
+//!
+//! A hand goes round the tables in the order of hashes. It passes cold values by without a look at
+//! them; of what is in memory it takes what was idle for longer than most, as a sample of what is
+//! there says. So it wastes no time however few values are left, and goes on where it stood.
+
+use super::fetch::away;
+use super::{ColdLimits, ColdStore, add};
+use crate::access;
+use crate::ids::KeyHash;
+use crate::keyspace::Keyspace;
+use crate::settings::Settings;
+use crate::snapshot::needs_in_memory;
+use crate::value::content::{count_of, may_go, put_content};
+use crate::value::stored::kind_of;
+use crate::value::text::EMBSTR_BYTES_MAX;
+use crate::value::{EntryRef, Value, entry_bytes};
+use base::{DatabaseId, UnixMillis};
+use structures::entry::ValueRef;
+use tier::{Place, Refused};
+
+/// Buckets that the hand passes at a time.
+const BUCKETS_AT_ONCE: usize = 4;
+
+/// Values that a sample of idle times has, and buckets that are looked into for it.
+const SAMPLE_VALUES: usize = 32;
+const SAMPLE_BUCKETS: usize = 64;
+
+/// Values that the hand takes, and buckets that it passes, by one sample.
+const VALUES_PER_SAMPLE: u32 = 512;
+
+/// Of a hundred keys at most so many have their values spilled: memory would be full of keys, and
+/// every request would wait for the file.
+const COLD_PERCENT_MAX: usize = 95;
+
+/// Rounds without an end after which there is nothing to spill: one may have passed what was used
+/// lately.
+const ROUNDS_MAX: u32 = 2;
+
+/// The part of `maxmemory` that guests may take, and what they may take of a small one, in bytes.
+const GUESTS_SHARE: usize = 32;
+const GUEST_BYTES_MIN: usize = 256 << 10;
+
+/// What came of an attempt to spill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spilled {
+    /// Enough bytes were freed.
+    Enough,
+    /// The work allowed was done; more must go.
+    More,
+    /// What went before is not written yet: more can go later.
+    Behind,
+    /// Nothing more can go: the store is full, or too little would stay in memory.
+    Nothing,
+}
+
+/// Where the hand stands.
+#[derive(Default)]
+pub(super) struct Hand {
+    database: usize,
+    position: u64,
+    /// What is ranked below that stays.
+    rank_min: u32,
+    /// Values to be taken, and buckets to be passed, before the next sample.
+    sampled_for: u32,
+    /// How often it has come round since something that it took has left memory.
+    rounds: u32,
+    /// Of a test in which every value goes: some could not go yet.
+    has_left: bool,
+    /// The state of its chance.
+    chance: u64,
+    /// What it met and will take: kept for its memory.
+    victims: Vec<KeyHash>,
+}
+
+impl Hand {
+    /// Goes on with the next database.
+    fn go_on(&mut self, databases: usize) {
+        self.position = 0;
+        self.database = (self.database + 1) % databases;
+        self.rounds += u32::from(self.database == 0);
+        // What one sample took for recent must not stay for ever.
+        self.sampled_for = 0;
+    }
+}
+
+impl Keyspace {
+    /// Moves every value out of memory that may go, whatever it is worth: for tests in which no
+    /// value is where it was.
+    pub fn spill_all(&mut self, now: UnixMillis) {
+        self.dismiss_guests(0);
+        for index in 0..self.databases.len() {
+            if self.databases[index].len() == self.databases[index].cold_keys {
+                continue;
+            }
+            let mut position = Some(0);
+            while let Some(from) = position {
+                let Some(cold) = self.cold.as_deref_mut() else { return };
+                (cold.hand.database, cold.hand.position) = (index, from);
+                (cold.hand.rank_min, cold.hand.sampled_for) = (0, 1);
+                let id = self.look_for_victims(now);
+                let hand = self.cold.as_ref().map(|cold| &cold.hand);
+                position = hand
+                    .filter(|it| it.database == index)
+                    .map(|it| it.position)
+                    .filter(|at| *at > 0);
+                if self.send_victims_away(id).is_some() {
+                    return;
+                }
+            }
+        }
+        if let Some(cold) = self.cold.as_deref_mut() {
+            cold.hand.has_left = false;
+        }
+    }
+
+    /// As [`Self::spill_all`], of keys with these hashes alone, once all others are out of memory.
+    pub fn spill_keys(&mut self, hashes: &[KeyHash], now: UnixMillis) {
+        if self.cold.as_deref().is_some_and(|cold| cold.hand.has_left) {
+            return self.spill_all(now);
+        }
+        self.dismiss_guests(0);
+        for id in (0..self.databases.len() as u32).map(DatabaseId) {
+            if self.database(id).len() == self.database(id).cold_keys {
+                continue;
+            }
+            for hash in hashes {
+                let Some(cold) = self.cold.as_deref() else { return };
+                let may_go = |entry: EntryRef<'_>| self.may_spill(entry, &cold.limits);
+                let is_there = self.database(id).table.find_where(*hash, may_go).is_some();
+                if is_there
+                    && !cold.is_pinned(*hash)
+                    && self.spill_one(id, *hash).is_err()
+                    && let Some(cold) = self.cold.as_deref_mut()
+                {
+                    cold.hand.has_left = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Moves values out of memory until `bytes` are freed, or as many buckets were looked into;
+    /// what came of it.
+    pub fn spill(&mut self, bytes: usize, buckets_max: usize, now: UnixMillis) -> Spilled {
+        let Some(cold) = &self.cold else { return Spilled::Nothing };
+        // What is over may be more than all values together.
+        let is_enough_there = self.entry_bytes() > bytes;
+        let wanted = self.entry_bytes().saturating_sub(bytes);
+        let share = self.settings.maxmemory as usize / GUESTS_SHARE;
+        let guest_bytes_max = cold.limits.guest_bytes_max.min(share.max(GUEST_BYTES_MIN));
+        self.dismiss_guests(guest_bytes_max);
+        let mut buckets = 0;
+        while self.entry_bytes() > wanted {
+            let is_out = self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX;
+            let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
+            if is_out || is_fruitless && buckets >= buckets_max {
+                self.dismiss_guests(0);
+                let is_enough = self.entry_bytes() <= wanted;
+                return if is_enough { Spilled::Enough } else { Spilled::Nothing };
+            }
+            if buckets >= buckets_max {
+                return Spilled::More;
+            }
+            buckets += BUCKETS_AT_ONCE;
+            let id = self.look_for_victims(now);
+            if let Some(refused) = self.send_victims_away(id) {
+                return refused;
+            }
+        }
+        if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
+    }
+
+    /// Bytes of all entries and values in memory.
+    fn entry_bytes(&self) -> usize {
+        self.databases.iter().map(|database| database.entry_bytes).sum()
+    }
+
+    /// Moves the hand on, and notes what it takes; in which database.
+    fn look_for_victims(&mut self, now: UnixMillis) -> DatabaseId {
+        let Some(mut cold) = self.cold.take() else { return DatabaseId(0) };
+        while self.databases[cold.hand.database].is_empty() && !self.is_empty() {
+            cold.hand.go_on(self.databases.len());
+        }
+        if cold.hand.sampled_for == 0 {
+            cold.hand.rank_min = self.high_rank(&mut cold, now);
+            cold.hand.sampled_for = VALUES_PER_SAMPLE;
+        }
+        let ColdStore { hand, limits, pins, .. } = &mut *cold;
+        let id = DatabaseId(hand.database as u32);
+        let mut victims = std::mem::take(&mut hand.victims);
+        victims.clear();
+        let database = &self.databases[hand.database];
+        let next = database.table.sweep(hand.position, BUCKETS_AT_ONCE, |entry| {
+            if rank(entry, now, &self.settings) >= hand.rank_min && self.may_spill(entry, limits) {
+                let hash = self.hasher.hash(entry.key());
+                if pins.is_empty() || !pins.contains_key(&hash) {
+                    victims.push(hash);
+                }
+            }
+        });
+        hand.victims = victims;
+        match next {
+            Some(position) => hand.position = position,
+            None => hand.go_on(self.databases.len()),
+        }
+        self.cold = Some(cold);
+        id
+    }
+
+    /// Spills what the hand noted; why it stopped, if it did.
+    fn send_victims_away(&mut self, id: DatabaseId) -> Option<Spilled> {
+        let cold = self.cold.as_deref_mut()?;
+        let victims = std::mem::take(&mut cold.hand.victims);
+        let spilled_before = cold.statistics.spilled.get();
+        let mut refused = None;
+        for hash in &victims {
+            refused = self.spill_one(id, *hash).err();
+            match refused {
+                // It fits into no record: others may.
+                Some(Refused::Length) => refused = None,
+                Some(_) => break,
+                None => {}
+            }
+        }
+        if let Some(cold) = self.cold.as_deref_mut() {
+            // What passes in vain counts too: all may have been used since the sample.
+            let passed = victims.len() + BUCKETS_AT_ONCE;
+            cold.hand.sampled_for = cold.hand.sampled_for.saturating_sub(passed as u32);
+            cold.hand.victims = victims;
+            // What fits into no record is met in each round.
+            if cold.statistics.spilled.get() > spilled_before {
+                cold.hand.rounds = 0;
+            }
+        }
+        refused.map(|why| if why == Refused::Behind { Spilled::Behind } else { Spilled::Nothing })
+    }
+
+    /// Moves the value of a key with this hash out of memory.
+    fn spill_one(&mut self, id: DatabaseId, hash: KeyHash) -> Result<(), Refused> {
+        let Self { databases, cold, work, .. } = self;
+        let Some(cold) = cold else { return Err(Refused::Full) };
+        let database = &mut databases[id.0 as usize];
+        let is_here = |entry: EntryRef<'_>| may_go(entry.value());
+        let Some(entry) = database.table.find_where(hash, is_here) else { return Ok(()) };
+        let mut written = None;
+        if entry.copy_place().is_none() {
+            cold.content.clear();
+            put_content(&mut cold.content, entry.value(), work);
+            written = Some(cold.tier.put(hash, &cold.content)?);
+            add(&cold.statistics.spilled_by_writing, 1);
+            database.placed += 1;
+        }
+        self.send_away(id, hash, written, is_here);
+        Ok(())
+    }
+
+    /// Takes a value out of memory of which a copy lies in the store: where it was just written, or
+    /// where its entry says.
+    pub(super) fn send_away(
+        &mut self,
+        id: DatabaseId,
+        hash: KeyHash,
+        written: Option<Place>,
+        is_it: impl Fn(EntryRef<'_>) -> bool,
+    ) {
+        let Self { databases, cold, settings, garbage, .. } = self;
+        let Some(cold) = cold else { return };
+        let database = &mut databases[id.0 as usize];
+        let Some(mut found) = database.table.find_mut_where(hash, is_it) else { return };
+        let entry = found.as_ref();
+        let copy = || entry.copy_place().and_then(Place::from_bits);
+        let Some(place) = written.or_else(copy) else { return };
+        let (kind, count) = (kind_of(entry.value()), count_of(entry.value()));
+        let before = entry_bytes(entry);
+        let mut value = None;
+        found.update(|entry| {
+            let (entry, boxed) = entry.with_payload(away(place, count));
+            value = boxed;
+            entry
+        });
+        found.as_ref().set_tag(kind);
+        let after = entry_bytes(found.as_ref());
+        database.entry_bytes = database.entry_bytes + after - before;
+        database.cold_keys += 1;
+        add(&cold.statistics.spilled, 1);
+        if let Some(value) = value
+            && value.elements() > settings.limits.freed_inline_elements_max
+        {
+            garbage.push(value);
+        }
+    }
+
+    /// Whether the value of an entry may be spilled now.
+    fn may_spill(&self, entry: EntryRef<'_>, limits: &ColdLimits) -> bool {
+        let value = entry.value();
+        let bytes = match value {
+            ValueRef::Bytes(text) => text.len(),
+            // A short one has an encoding of its own, which it would lose.
+            ValueRef::Boxed(Value::Text(text)) if text.len() <= EMBSTR_BYTES_MAX => return false,
+            ValueRef::Boxed(Value::Text(text)) => text.len(),
+            ValueRef::Boxed(value) => value.allocated_bytes(),
+            ValueRef::Integer(_) | ValueRef::Cold(_) => return false,
+        };
+        let freed = entry_bytes(entry).saturating_sub(entry.bytes_if_cold());
+        let is_writing = self.snapshot.is_some() && needs_in_memory(value, &self.settings);
+        (limits.value_bytes_min..=limits.value_bytes_max).contains(&bytes)
+            && freed >= limits.freed_bytes_min
+            && may_go(value)
+            && !is_writing
+    }
+
+    /// The rank that a third of the values in memory reach, by a sample.
+    fn high_rank(&self, cold: &mut ColdStore, now: UnixMillis) -> u32 {
+        let mut ranks = Vec::with_capacity(2 * SAMPLE_VALUES);
+        let filled = self.databases.iter().filter(|database| !database.is_empty());
+        let most = filled.max_by_key(|database| database.len() - database.cold_keys);
+        let Some(database) = most else { return 0 };
+        for _ in 0..SAMPLE_BUCKETS / BUCKETS_AT_ONCE {
+            cold.hand.chance = cold.hand.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let from = cold.hand.chance.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            database.table.sweep(from, BUCKETS_AT_ONCE, |entry| {
+                if may_go(entry.value()) {
+                    ranks.push(rank(entry, now, &self.settings));
+                }
+            });
+            if ranks.len() >= SAMPLE_VALUES {
+                break;
+            }
+        }
+        ranks.sort_unstable();
+        ranks.get(ranks.len() * 2 / 3).copied().unwrap_or(0)
+    }
+}
+
+/// How little a value is worth being in memory: as the policy has it, which counts uses or asks for
+/// the last one.
+fn rank(entry: EntryRef<'_>, now: UnixMillis, settings: &Settings) -> u32 {
+    match settings.maxmemory_policy.is_lfu() {
+        true => 255 - access::lfu_counter(entry.access(), now, settings),
+        false => access::idle_seconds(entry.access(), now),
+    }
+}

@@ -1,0 +1,343 @@
+//! Values that leave memory and come back: none is lost, changed, or kept where it should not be.
+
+use super::*;
+use crate::digest::Digest;
+use crate::effect::{DeleteReason, Effect, End};
+use crate::settings::Settings;
+use crate::testing::{ALL_COLD, Bench, MemoryFile, holdings};
+use base::{DatabaseId, HashKey, UnixMillis};
+
+const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
+
+fn keyspace(limits: ColdLimits) -> (Keyspace, MemoryFile) {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(7));
+    keyspace.now = NOW;
+    let file = MemoryFile::default();
+    file.serve(&mut keyspace, limits);
+    (keyspace, file)
+}
+
+fn set(keyspace: &mut Keyspace, database: u32, key: &str, value: &[u8]) {
+    let effect = Effect::SetString { value, expire_at: None };
+    keyspace.apply(DatabaseId(database), key.as_bytes(), &effect).expect("it is a string");
+}
+
+fn delete(keyspace: &mut Keyspace, database: u32, key: &str) {
+    let effect = Effect::Delete { reason: DeleteReason::Command };
+    keyspace.apply(DatabaseId(database), key.as_bytes(), &effect).expect("any key goes");
+}
+
+/// Asserts that what the store counts as live is what keys have there.
+fn check_places(keyspace: &Keyspace) {
+    let entries = keyspace.databases().flat_map(|(_, database)| database.table().iter());
+    let places: Vec<Place> = entries.filter_map(place_of).filter_map(Place::from_bits).collect();
+    let counted: usize = keyspace.databases().map(|(_, database)| database.placed).sum();
+    assert_eq!(counted, places.len());
+    keyspace.cold().expect("it has a store").tier.check(places.into_iter());
+}
+
+fn spill_all(keyspace: &mut Keyspace, file: &MemoryFile) {
+    keyspace.spill_all(NOW);
+    file.write(keyspace);
+    check_places(keyspace);
+}
+
+#[test]
+fn every_type_comes_back_as_it_went() {
+    let mut bench = Bench::new();
+    let long = "x".repeat(70);
+    for line in [
+        format!("SET text {long}"),
+        format!("APPEND grown {long}"),
+        format!("RPUSH list a b {long} 4"),
+        format!("HSET pack f {long} g 2"),
+        "SADD integers 1 2 3 4 5".to_owned(),
+        format!("SADD set a b {long}"),
+        format!("ZADD sorted 1 a 2 {long}"),
+        format!("XADD stream 1-1 f {long}"),
+        "XGROUP CREATE stream g 0".to_owned(),
+        "XREADGROUP GROUP g c COUNT 1 STREAMS stream >".to_owned(),
+    ] {
+        bench.run(&line);
+    }
+    // Tables that are as small as what has another encoding otherwise.
+    for number in 0..600 {
+        bench.run(&format!("HSET table f{number} {number}"));
+        bench.run(&format!("ZADD tree {number} m{number}"));
+        bench.run(&format!("RPUSH long {long}{number}"));
+    }
+    for number in 5..600 {
+        bench.run(&format!("HDEL table f{number}"));
+        bench.run(&format!("ZREM tree m{number}"));
+    }
+    bench.run("EXPIRE list 100");
+    let keyspace = &mut bench.engine.keyspace;
+    let file = MemoryFile::default();
+    file.serve(keyspace, ColdLimits { value_bytes_max: 256 << 10, ..ALL_COLD });
+    let (before, digest) = (holdings(keyspace), Digest::of_keyspace(keyspace));
+    let used = keyspace.used_bytes();
+    for _ in 0..3 {
+        spill_all(keyspace, &file);
+        assert_eq!(keyspace.cold_keys(), keyspace.len(), "all of them go");
+        assert_eq!(holdings(keyspace), before);
+        assert_eq!(Digest::of_keyspace(keyspace), digest);
+        let keys: Vec<Vec<u8>> = before.keys().map(|(_, key)| key.clone()).collect();
+        for key in &keys {
+            keyspace.fetch_now(DatabaseId(0), key).expect("it is there");
+        }
+        assert_eq!(keyspace.cold_keys(), 0);
+        check_places(keyspace);
+        assert_eq!(holdings(keyspace), before);
+    }
+    let cold = keyspace.cold().expect("it has a store");
+    let written = cold.statistics.spilled_by_writing.get();
+    assert_eq!(written, before.len() as u64, "what did not change is written once");
+    assert!(used > 0 && cold.failure().is_none());
+}
+
+#[test]
+fn lengths_types_and_encodings_are_known_without_the_value() {
+    let mut bench = Bench::new();
+    bench.run(&format!("SET text {}", "x".repeat(300)));
+    bench.run("RPUSH list a b c");
+    bench.run("HSET hash f v g w");
+    bench.run("SADD set a b");
+    bench.run("ZADD sorted 1 a");
+    bench.run("XADD stream 1-1 f v");
+    let file = MemoryFile::default();
+    file.serve(&mut bench.engine.keyspace, ALL_COLD);
+    spill_all(&mut bench.engine.keyspace, &file);
+    // Whatever is read now is not what was written.
+    file.bytes.borrow_mut().fill(0);
+    for (line, reply) in [
+        ("STRLEN text", ":300"),
+        ("LLEN list", ":3"),
+        ("HLEN hash", ":2"),
+        ("SCARD set", ":2"),
+        ("ZCARD sorted", ":1"),
+        ("XLEN stream", ":1"),
+        ("LLEN text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("TYPE sorted", "+zset"),
+        ("OBJECT ENCODING hash", "$8 listpack"),
+        ("EXISTS text list none", ":2"),
+        ("EXPIRE text 10", ":1"),
+        ("TTL text", ":10"),
+        ("PERSIST text", ":1"),
+        ("MOVE list 1", ":1"),
+        ("SET text new", "+OK"),
+        ("DEL set sorted stream hash", ":4"),
+    ] {
+        let keyspace = &bench.engine.keyspace;
+        assert_eq!(keyspace.cold_failure(), None);
+        // The twin of these tests is on the other side of a log that it has not seen here.
+        assert_eq!(bench.run_alone(line), reply, "{line}");
+    }
+    assert_eq!(bench.engine.keyspace.cold_failure(), None);
+    assert_eq!(bench.engine.keyspace.cold_keys(), 1, "the list that was moved");
+    check_places(&bench.engine.keyspace);
+}
+
+#[test]
+fn a_lost_value_is_noted_and_never_answered() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    set(&mut keyspace, 0, "a", &[b'a'; 100]);
+    spill_all(&mut keyspace, &file);
+    for at in [0, 40, 100] {
+        file.bytes.borrow_mut()[at] ^= 1;
+    }
+    assert!(keyspace.fetch_now(DatabaseId(0), b"a").is_err());
+    assert!(keyspace.cold_failure().is_some());
+    assert_eq!(keyspace.cold_keys(), 1, "it is not taken for absent");
+    let append = Effect::Append { bytes: b"x" };
+    assert!(keyspace.apply(DatabaseId(0), b"a", &append).is_err());
+}
+
+#[test]
+fn what_changes_leaves_no_copy_and_what_goes_leaves_no_place() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    let value = [b'v'; 200];
+    for number in 0..100 {
+        set(&mut keyspace, number % 2, &format!("key{number}"), &value);
+    }
+    spill_all(&mut keyspace, &file);
+    for number in 0..50 {
+        let key = format!("key{number}");
+        keyspace.fetch_now(DatabaseId(number % 2), key.as_bytes()).expect("it is there");
+    }
+    check_places(&keyspace);
+    for number in 0..100 {
+        let (database, key) = (DatabaseId(number % 2), format!("key{number}"));
+        let mut apply = |effect| {
+            keyspace.apply(database, key.as_bytes(), &effect).expect("they are strings");
+        };
+        match number % 10 {
+            0 => apply(Effect::Append { bytes: b"x" }),
+            1 => apply(Effect::SetString { value: &[b'w'; 200], expire_at: None }),
+            2 => apply(Effect::SetString { value: b"1", expire_at: None }),
+            3 => apply(Effect::SetInteger { value: 5 }),
+            4 => apply(Effect::Delete { reason: DeleteReason::Command }),
+            5 => apply(Effect::Expire { at: Some(NOW.0 + 1000) }),
+            6 => apply(Effect::Rename { to_database: DatabaseId(3), to: key.as_bytes() }),
+            7 => apply(Effect::Rename { to_database: database, to: b"other" }),
+            8 => apply(Effect::Copy { to_database: DatabaseId(4), to: key.as_bytes() }),
+            _ => apply(Effect::SetRange { offset: 3, bytes: b"xyz" }),
+        }
+        check_places(&keyspace);
+    }
+    let digest = Digest::of_keyspace(&keyspace);
+    spill_all(&mut keyspace, &file);
+    assert_eq!(Digest::of_keyspace(&keyspace), digest);
+    for id in 0..16 {
+        let flush = Effect::FlushDatabase;
+        keyspace.apply(DatabaseId(id), b"", &flush).expect("it is about no type");
+        check_flushed(&mut keyspace);
+    }
+    let cold = keyspace.cold().expect("it has a store");
+    assert_eq!(cold.tier.figures().live_records, 0);
+}
+
+/// Gives the places of flushed databases back, bit by bit, and compares.
+fn check_flushed(keyspace: &mut Keyspace) {
+    let mut steps = 0;
+    while keyspace.release_flushed(7) {
+        steps += 1;
+        assert!(steps < 1000, "it comes to an end");
+    }
+    check_places(keyspace);
+}
+
+#[test]
+fn the_hand_takes_what_was_idle_for_longest_and_nothing_that_is_pinned() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..2000 {
+        keyspace.now = UnixMillis(NOW.0 + if number % 2 == 0 { 0 } else { 500_000 });
+        set(&mut keyspace, 0, &format!("key{number}"), &[b'v'; 500]);
+    }
+    let pinned = keyspace.hash(b"key0");
+    keyspace.cold_mut().expect("it has a store").pin(pinned);
+    let (used, now) = (keyspace.used_bytes(), UnixMillis(NOW.0 + 600_000));
+    let wanted = used - 400 * 500;
+    while keyspace.used_bytes() > wanted {
+        let spilled = keyspace.spill(keyspace.used_bytes() - wanted, 64, now);
+        assert!(matches!(spilled, Spilled::Enough | Spilled::More), "{spilled:?}");
+        file.write(&mut keyspace);
+    }
+    let is_cold = |key: String| keyspace.cold_place(DatabaseId(0), key.as_bytes()).is_some();
+    let recent = (0..2000).filter(|n| n % 2 == 1 && is_cold(format!("key{n}"))).count();
+    let idle = (0..2000).filter(|n| n % 2 == 0 && is_cold(format!("key{n}"))).count();
+    assert!(idle > 300 && recent == 0, "{idle} idle and {recent} recent ones went");
+    assert!(!is_cold("key0".into()));
+    check_places(&keyspace);
+}
+
+#[test]
+fn where_nothing_may_go_that_is_said() {
+    let (mut keyspace, _) = keyspace(ColdLimits::default());
+    assert_eq!(keyspace.spill(1, 64, NOW), Spilled::Nothing);
+    for number in 0..500 {
+        set(&mut keyspace, 0, &format!("key{number}"), b"short");
+    }
+    let mut spilled = Spilled::More;
+    let mut steps = 0;
+    while spilled == Spilled::More {
+        spilled = keyspace.spill(1000, 64, NOW);
+        steps += 1;
+        assert!(steps < 100, "it comes to an end");
+    }
+    assert_eq!(spilled, Spilled::Nothing);
+    // Something that may go is found all the same.
+    set(&mut keyspace, 0, "long", &[b'v'; 5000]);
+    let spilled = (0..10).map(|_| keyspace.spill(1000, 64, NOW)).find(|it| *it == Spilled::Enough);
+    assert!(spilled.is_some());
+}
+
+#[test]
+fn a_guest_that_is_not_used_again_goes_first_and_is_not_written_again() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    for number in 0..100 {
+        set(&mut keyspace, 0, &format!("key{number}"), &[b'v'; 500]);
+    }
+    spill_all(&mut keyspace, &file);
+    for key in ["key1", "key2", "key3"] {
+        keyspace.fetch_now(DatabaseId(0), key.as_bytes()).expect("it is there");
+    }
+    let entry = keyspace.database(DatabaseId(0)).find(keyspace.hash(b"key2"), b"key2");
+    let entry = entry.expect("it is there");
+    keyspace.touch(entry, NOW);
+    keyspace.touch(entry, NOW);
+    keyspace.dismiss_guests(0);
+    let is_cold = |key: &str| keyspace.cold_place(DatabaseId(0), key.as_bytes()).is_some();
+    assert!(is_cold("key1") && !is_cold("key2") && is_cold("key3"));
+    let cold = keyspace.cold().expect("it has a store");
+    assert_eq!(cold.statistics.spilled_by_writing.get(), 100);
+    check_places(&keyspace);
+}
+
+#[test]
+fn a_snapshot_has_cold_values_as_they_were_when_it_began() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    let push = |keyspace: &mut Keyspace, key: &str| {
+        for _ in 0..20 {
+            let effect = Effect::ListPush { end: End::Tail, value: &[b'e'; 20] };
+            keyspace.apply(DatabaseId(0), key.as_bytes(), &effect).expect("it is a list");
+        }
+    };
+    for number in 0..300 {
+        set(&mut keyspace, number % 3, &format!("key{number}"), &[b'v'; 300]);
+        push(&mut keyspace, &format!("list{number}"));
+    }
+    spill_all(&mut keyspace, &file);
+    for number in 0..40 {
+        keyspace.fetch_now(DatabaseId(0), format!("list{number}").as_bytes()).expect("it is there");
+    }
+    let digest = Digest::of_keyspace(&keyspace);
+    keyspace.begin_snapshot(NOW);
+    let mut bytes = Vec::new();
+    for step in 0.. {
+        let is_done = keyspace.walk_snapshot(16, 4096);
+        keyspace.read_snapshot_values();
+        bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+        if is_done {
+            break;
+        }
+        // Everything goes on beside it.
+        delete(&mut keyspace, step % 3, &format!("key{step}"));
+        push(&mut keyspace, &format!("list{}", step * 7 % 300));
+        set(&mut keyspace, 0, &format!("new{step}"), &[b'n'; 100]);
+        if step == 20 {
+            keyspace.apply(DatabaseId(1), b"", &Effect::FlushDatabase).expect("it has no type");
+        }
+        if step % 5 == 0 {
+            keyspace.spill_all(NOW);
+            file.write(&mut keyspace);
+        }
+    }
+    keyspace.end_snapshot();
+    check_flushed(&mut keyspace);
+    let mut crc = crate::rdb::Crc64::default();
+    crc.update(&bytes);
+    bytes.extend_from_slice(&crate::save::checksum(crc));
+    let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(8));
+    crate::load::Loader::new(&bytes[..], NOW).load_all(&mut loaded).expect("it is whole");
+    assert_eq!(Digest::of_keyspace(&loaded), digest);
+    let cold = keyspace.cold().expect("it has a store");
+    assert_eq!(cold.tier.figures().held_bytes, 0);
+}
+
+#[test]
+fn there_is_an_end_to_looking_for_values_if_none_fits_into_a_record() {
+    let limits = tier::Limits::default();
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let short = tier::Limits { record_bytes_max: limits.alone_bytes_min, ..limits };
+    let tier = Tier::new(short, 1 << 30);
+    let source = Box::new(MemoryFile::default());
+    keyspace.open_cold(ColdStore::new(tier, source, ColdLimits::default()));
+    for number in 0..20 {
+        set(&mut keyspace, 0, &format!("long{number}"), &[7; 20_000]);
+    }
+    let spills = (0..100).map(|_| keyspace.spill(1000, 64, NOW));
+    assert_eq!(spills.last(), Some(Spilled::Nothing), "others must be told that memory is short");
+    set(&mut keyspace, 0, "short", &[7; 2000]);
+    let spills = (0..100).map(|_| keyspace.spill(1000, 64, NOW));
+    assert!(spills.into_iter().any(|spilled| spilled == Spilled::Enough), "this one can go");
+}

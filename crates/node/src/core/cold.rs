@@ -1,0 +1,277 @@
+//! Values that requests need and that are not in memory.
+
+use super::{Core, Process};
+use crate::session::OwnedRequest;
+use base::{ConnectionId, DatabaseId};
+use catalog::{CommandId, Registered};
+use config::settings::tier::TierSettings;
+use engine::cold::{ColdLimits, Spilled};
+use engine::command::{Args, Flags, Outcome};
+use engine::eviction::Room;
+use engine::ids::KeyHash;
+use shard::Shard;
+use shard::tiering::{Tiering, TieringLimits};
+use tier::Place;
+
+/// Steps of moving values out that one request, or one turn, may take. Each frees more than most
+/// requests add.
+const SPILL_STEPS_MAX: usize = 16;
+
+/// How long requests that need memory wait for a tier that does not take values in, in
+/// nanoseconds. Then it counts as full. A second: far more than a disk takes that is alive.
+const BEHIND_NANOS_MAX: u64 = 1_000_000_000;
+
+impl Process {
+    /// The file of values that memory has no room for, if `tier` names a directory.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn open_tier(&self) -> Result<Option<Tiering>, String> {
+        self.open_tier_of(&self.settings.tier)
+    }
+
+    /// As [`Self::open_tier`], for settings that need not be in force yet.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn open_tier_of(&self, settings: &TierSettings) -> Result<Option<Tiering>, String> {
+        let Some(directory) = &settings.directory else { return Ok(None) };
+        let opened = self.options.tier.open(directory, settings.read_threads);
+        let files = opened.map_err(|error| {
+            format!("tier: no file can be made in {}: {error}", directory.display())
+        })?;
+        let limits = TieringLimits {
+            cold: ColdLimits {
+                value_bytes_min: settings.value_bytes_min as usize,
+                // What fits into no record would be encoded in vain, again and again.
+                value_bytes_max: (settings.value_bytes_max as usize)
+                    .min(self.options.limits.tiering.tier.record_bytes_max / 2),
+                freed_bytes_min: match settings.is_all_cold {
+                    true => 0,
+                    false => self.options.limits.tiering.cold.freed_bytes_min,
+                },
+                ..self.options.limits.tiering.cold
+            },
+            ..self.options.limits.tiering
+        };
+        tracing::info!(
+            directory = %directory.display(),
+            bytes = settings.bytes_max,
+            "values that memory has no room for go to the tier"
+        );
+        Ok(Some(Tiering::new(files, limits, settings.bytes_max)))
+    }
+}
+
+impl Core {
+    /// Whether there may be values that are not in memory.
+    #[inline]
+    pub(crate) fn has_cold(&self) -> bool {
+        self.shard.engine.keyspace.cold().is_some()
+    }
+
+    /// Calls back with each key of a request whose value it needs.
+    fn for_each_needed(command: &Registered, args: Args<'_>, mut each: impl FnMut(&[u8])) {
+        if command.flags.contains(Flags::NEEDS_NO_VALUE) {
+            return;
+        }
+        let mut is_any = false;
+        command.for_each_key(args, |index, uses| {
+            is_any = true;
+            if uses.needs_value()
+                && let Some(key) = args.get(index)
+            {
+                each(key);
+            }
+        });
+        // With one key it has none, as in Redis (docs/compatibility.md), and reads it.
+        if !is_any && command.name() == "pfmerge" {
+            each(args.at(1));
+        }
+    }
+
+    /// Whether a request of a client in this database needs a value that is not in memory.
+    fn has_cold_in(&self, database: DatabaseId, command: &Registered, args: Args<'_>) -> bool {
+        let keyspace = &self.shard.engine.keyspace;
+        let mut is_any = false;
+        Self::for_each_needed(command, args, |key| {
+            is_any = is_any || keyspace.cold_place(database, key).is_some();
+        });
+        is_any
+    }
+
+    /// As [`Self::needs_cold`], for an ordinary request that passes the gate by what was found of
+    /// the one before it.
+    #[inline]
+    pub(crate) fn has_cold_key(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        self.has_cold() && self.has_cold_in(self.clients.at(client).database, command, args)
+    }
+
+    /// Whether a request must wait for values that are not in memory. EXEC waits for those of its
+    /// queue. A master's requests do not wait: what they need is read as they run.
+    pub(crate) fn needs_cold(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        if !self.has_cold() || self.clients.at(client).is_master() {
+            return false;
+        }
+        let mut needs = false;
+        self.for_each_request(client, command, args, |database, command, args| {
+            needs = needs || self.has_cold_in(database, command, args);
+        });
+        needs
+    }
+
+    /// Calls back with a request, or with each of the queue that it executes, and the database that
+    /// it is about.
+    fn for_each_request(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+        mut each: impl FnMut(DatabaseId, &Registered, Args<'_>),
+    ) {
+        let session = self.clients.at(client);
+        let queue = session.transaction.as_ref();
+        let Some(queue) = queue.filter(|_| command.flags.contains(Flags::EXECUTES_QUEUE)) else {
+            return each(session.database, command, args);
+        };
+        for request in queue.queued() {
+            let command = self.process.catalog.command(request.command);
+            each(session.database, command, request.args());
+        }
+    }
+
+    /// The keys whose values a request needs: their hashes, and the places of those that are not in
+    /// memory.
+    pub(crate) fn needed_of(
+        &self,
+        client: ConnectionId,
+        request: &OwnedRequest,
+    ) -> (Vec<KeyHash>, Vec<(KeyHash, Place)>) {
+        let keyspace = &self.shard.engine.keyspace;
+        let (mut hashes, mut cold) = (Vec::new(), Vec::new());
+        let command = self.process.catalog.command(request.command);
+        self.for_each_request(client, command, request.args(), |database, command, args| {
+            Self::for_each_needed(command, args, |key| {
+                let hash = keyspace.hash(key);
+                hashes.push(hash);
+                if let Some(place) = keyspace.cold_place(database, key) {
+                    cold.push((hash, place));
+                }
+            });
+        });
+        cold.sort_unstable();
+        cold.dedup();
+        (hashes, cold)
+    }
+
+    /// Moves values out of memory, if there is a tier and `maxmemory` is exceeded; what came of it.
+    /// `None`: nothing can go, or need go, and what else may be done is another matter.
+    pub(crate) fn spill(&mut self) -> Option<Room> {
+        let beside = self.client_bytes();
+        let Shard { engine, tiering, .. } = &mut self.shard;
+        let tiering = tiering.as_mut()?;
+        for _ in 0..SPILL_STEPS_MAX {
+            let over = engine.keyspace.bytes_over_limit(beside);
+            if over == 0 {
+                self.behind_since = None;
+                return None;
+            }
+            match tiering.spill(&mut engine.keyspace, over, self.turn.now) {
+                Spilled::Enough | Spilled::More => {}
+                Spilled::Behind => {
+                    let since = *self.behind_since.get_or_insert(self.turn.monotonic);
+                    let waits = self.turn.monotonic.since(since) < BEHIND_NANOS_MAX;
+                    return waits.then_some(Room::Behind);
+                }
+                Spilled::Nothing => return None,
+            }
+        }
+        Some(Room::More)
+    }
+
+    /// Has the values come that an ordinary request will need, as far as they are not in memory.
+    /// Nobody waits for them yet.
+    pub(crate) fn fetch_ahead(&mut self, client: ConnectionId, id: CommandId, args: Args<'_>) {
+        let database = self.clients.at(client).database;
+        let command = self.process.catalog.command(id);
+        let Shard { engine, tiering, .. } = &mut self.shard;
+        let Some(tiering) = tiering else { return };
+        Self::for_each_needed(command, args, |key| {
+            let keyspace = &mut engine.keyspace;
+            if let Some(place) = keyspace.cold_place(database, key) {
+                tiering.fetch(keyspace, keyspace.hash(key), place);
+            }
+        });
+    }
+
+    /// Ends pins.
+    pub(crate) fn unpin(&mut self, hashes: Vec<KeyHash>) {
+        if let Some(cold) = self.shard.engine.keyspace.cold_mut() {
+            hashes.into_iter().for_each(|hash| cold.unpin(hash));
+        }
+    }
+
+    /// Has the values that a call needs in memory, where nobody could wait for them: amid a
+    /// transaction or a script, which may have changed the keys that it uses, for a client that is
+    /// served amid another one's unit, for a master.
+    ///
+    /// # Errors
+    /// A value is lost, which is noted and ends this life: the call must not run without it.
+    pub(crate) fn fetch_now_for(
+        &mut self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+        is_retry: bool,
+    ) -> Outcome {
+        let session = self.clients.at(client);
+        let waits =
+            !(is_retry || session.is_in_exec || session.is_in_script || session.is_master());
+        if waits {
+            return Ok(());
+        }
+        let database = session.database;
+        let keyspace = &mut self.shard.engine.keyspace;
+        let mut fetched = Ok(());
+        Self::for_each_needed(command, args, |key| {
+            if fetched.is_ok() {
+                fetched = keyspace.fetch_now(database, key);
+            }
+        });
+        fetched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::standard;
+
+    #[test]
+    fn a_key_that_pfmerge_alone_names_is_needed() {
+        let (catalog, _) = standard();
+        let needed = |line: &[&str]| {
+            let (mut bytes, mut ranges, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+            for word in line {
+                ranges.push((bytes.len() as u32, word.len() as u32));
+                bytes.extend_from_slice(word.as_bytes());
+            }
+            let command = catalog.find(line[0].as_bytes(), None).expect("there is such a command");
+            let args = Args::new(&bytes, &ranges);
+            Core::for_each_needed(command, args, |key| keys.push(key.to_vec()));
+            keys
+        };
+        assert_eq!(needed(&["PFMERGE", "a"]), [b"a"]);
+        assert_eq!(needed(&["PFMERGE", "a", "b"]), [b"a", b"b"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Values that are not in memory: fetched for requests that wait, moved out when memory is short.
+
+use crate::core::Stop;
+use crate::server::Server;
+use crate::session::OwnedRequest;
+use base::ConnectionId;
+
+impl Server {
+    /// Has the values come that a request needs, which is being parked. Those that are there need
+    /// not be waited for.
+    pub(crate) fn fetch_for(&mut self, client: ConnectionId, request: &OwnedRequest) {
+        let (needed, cold) = self.core.needed_of(client, request);
+        let (shard, mut awaited) = (&mut self.core.shard, Vec::new());
+        let keyspace = &mut shard.engine.keyspace;
+        if let Some(store) = keyspace.cold_mut() {
+            needed.iter().for_each(|hash| store.pin(*hash));
+        }
+        if let Some(tiering) = &mut shard.tiering {
+            for (hash, place) in cold {
+                if tiering.fetch(keyspace, hash, place) {
+                    awaited.push(place);
+                }
+            }
+        }
+        let since = self.core.lap_time();
+        self.fetches.add(client, &awaited, needed, since);
+        if awaited.is_empty() {
+            self.core.clients.resuming.push_back(client);
+        }
+    }
+
+    /// Reads what a snapshot under way needs of values that are not in memory.
+    pub(crate) fn read_for_snapshot(&mut self) {
+        let shard = &mut self.core.shard;
+        if let Some(tiering) = &mut shard.tiering {
+            tiering.read_for_snapshot(&mut shard.engine.keyspace);
+        }
+    }
+
+    /// Takes up what was read and written of values that are not in memory.
+    pub(crate) fn poll_tier(&mut self) {
+        let shard = &mut self.core.shard;
+        let Some(tiering) = &mut shard.tiering else { return };
+        let mut arrived = std::mem::take(&mut self.arrived);
+        tiering.poll(&mut shard.engine.keyspace, &mut arrived);
+        if !arrived.is_empty() {
+            let now = self.core.lap_time();
+            let resuming = &mut self.core.clients.resuming;
+            let durations = &mut self.core.process.fetches;
+            for place in arrived.drain(..) {
+                self.fetches.hear(place, |client, since| {
+                    resuming.push_back(client);
+                    durations.record(now.since(since));
+                });
+            }
+        }
+        self.arrived = arrived;
+        self.discard_garbage();
+        if let Some(why) = self.core.shard.engine.keyspace.cold_failure()
+            && !matches!(self.core.stopping, Some(Stop::Demoted(_) | Stop::Now))
+        {
+            tracing::error!("{why}: begins again from snapshot and log, which have it");
+            self.demote(why);
+        }
+    }
+
+    /// Moves every value out, behind each unit: where tests want none where it was.
+    pub(crate) fn spill_all(&mut self) {
+        if !self.core.process.settings.tier.is_all_cold {
+            return;
+        }
+        let shard = &mut self.core.shard;
+        let unit = &shard.unit;
+        match unit.whole {
+            true => shard.engine.keyspace.spill_all(self.core.turn.now),
+            false => {
+                let keyspace = &mut shard.engine.keyspace;
+                keyspace.spill_keys(&unit.observed, self.core.turn.now);
+                keyspace.spill_keys(&unit.written, self.core.turn.now);
+            }
+        }
+        if let Some(store) = shard.engine.keyspace.cold_mut() {
+            store.tier.close_pieces();
+        }
+        self.discard_garbage();
+    }
+
+    fn discard_garbage(&mut self) {
+        let garbage = self.core.shard.engine.keyspace.take_garbage();
+        if !garbage.is_empty() {
+            self.core.discard(garbage);
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Values that memory has no room for: moved to a file, and fetched from it, by threads of their
+//! own.
+//!
+//! What goes and what comes back decide the engine and the commands; where it lies decides
+//! [`tier::Tier`]. Here is who writes and reads: jobs on two queues, of which one writes and
+//! cleans, one job after another, and one reads for those who wait, several at a time.
+//!
+//! ```text
+//! spill ─▶ piece in memory ─▶ writes: seal, write ─▶ on the file
+//! fetch ─▶ reads: read, decrypt, prove ─▶ into the keyspace ─▶ whoever waited is told
+//! clean ─▶ writes: read a chunk, decrypt, prove ─▶ records that keys still have are put anew
+//! ```
+//! The file has no name and its key is in no place but memory: nothing of it outlives the process,
+//! because snapshot and log have everything.
+//!
+//! A record that cannot be read, or is not what was written, is read once more. Then its value is
+//! lost here, though not in the log, and no answer about its key could be true: the keyspace says
+//! so ([`Keyspace::cold_failure`]), and this life of the process ends.
+
+mod cleaning;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use base::UnixMillis;
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
+use cleaning::Cleaner;
+use engine::cold::{ColdLimits, ColdSource, ColdStore, Spilled};
+use engine::ids::KeyHash;
+use engine::keyspace::Keyspace;
+use snapshot::SnapshotReader;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use tier::{Place, Read, Sealer, Tier, Write, WriteId};
+
+/// What a tier's file is made of.
+pub struct TierFiles {
+    /// A file without a name.
+    pub file: Arc<dyn DiskFile>,
+    /// Runs several jobs at once: the reads that clients wait for.
+    pub reads: Box<dyn DiskQueue>,
+    /// Runs one job after another: writes, and what cleaning reads.
+    pub writes: Box<dyn DiskQueue>,
+    /// Runs several jobs at once, as `reads` does: what nobody can wait for but by standing still.
+    pub urgent: Box<dyn DiskQueue>,
+    /// Random, for this file alone.
+    pub key: [u8; 64],
+}
+
+/// Makes a tier's file, and the threads that read and write it.
+pub trait OpenTier: Send + Sync {
+    /// # Errors
+    /// The directory is not there, or no file can be made in it; there is no thread to be had.
+    fn open(&self, directory: &Path, readers: usize) -> io::Result<TierFiles>;
+}
+
+/// How much is read and written at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TieringLimits {
+    pub tier: tier::Limits,
+    pub cold: ColdLimits,
+    /// Reads under way; others wait for one of them. More only wait at the device, where the log's
+    /// sync waits behind them: 32 reads of 4 KiB take half a millisecond together.
+    pub reads_max: usize,
+    /// Bytes of all reads under way; one read may exceed them.
+    pub read_bytes_max: usize,
+    /// Buckets of the tables that are looked into for values that may go, between two looks at the
+    /// clock: some 20 µs.
+    pub buckets_per_step: usize,
+    /// Entries of flushed databases whose places are given back in one turn.
+    pub released_per_turn: usize,
+}
+
+impl Default for TieringLimits {
+    fn default() -> Self {
+        Self {
+            tier: tier::Limits::default(),
+            cold: ColdLimits::default(),
+            reads_max: 32,
+            read_bytes_max: 32 << 20,
+            buckets_per_step: 64,
+            released_per_turn: 1024,
+        }
+    }
+}
+
+/// Counters of the file, for INFO.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct TieringStatistics {
+    pub reads: u64,
+    pub read_bytes: u64,
+    /// Reads that failed or brought something else, the second try of each included.
+    pub failed_reads: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+    pub failed_writes: u64,
+    pub cleaned_segments: u64,
+}
+
+/// The file of a keyspace's cold values, and what is under way on it.
+pub struct Tiering {
+    file: Arc<dyn DiskFile>,
+    sealer: Arc<Sealer>,
+    reads: Box<dyn DiskQueue>,
+    writes: Box<dyn DiskQueue>,
+    urgent: Rc<RefCell<Box<dyn DiskQueue>>>,
+    limits: TieringLimits,
+    capacity_bytes: u64,
+    reading: BTreeMap<DiskTicket, Wanted>,
+    reading_bytes: usize,
+    /// Reads that wait for one under way to end.
+    queued: VecDeque<Wanted>,
+    /// Records that are being read, or wait to be.
+    wanted: BTreeMap<u64, KeyHash>,
+    writing: BTreeMap<DiskTicket, WriteId>,
+    cleaner: Cleaner,
+    snapshot: SnapshotReader,
+    /// The last write failed: it is tried again a while later.
+    rests: bool,
+    done: Vec<(DiskTicket, DiskOutcome)>,
+    pub statistics: TieringStatistics,
+}
+
+/// A record that somebody waits for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    hash: KeyHash,
+    read: Read,
+    tries: u32,
+}
+
+/// Tries to read a record before its value counts as lost.
+const TRIES_MAX: u32 = 2;
+
+/// What a job that reads a record brings.
+type Brought = Result<Vec<u8>, String>;
+
+/// Reads a record of the file and proves it.
+fn read_record(file: &dyn DiskFile, sealer: &Sealer, read: &Read) -> Brought {
+    let mut buffer = Vec::new();
+    let start = block_buffer(&mut buffer, read.length());
+    buffer.resize(start + read.length(), 0);
+    let pages = &mut buffer[start..];
+    let count = file.read_at(read.offset(), pages).map_err(|error| error.to_string())?;
+    if count < pages.len() {
+        return Err(format!("only {count} of {} bytes are there", pages.len()));
+    }
+    let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
+    Ok(pages[content.range].to_vec())
+}
+
+/// Reads for whoever cannot wait.
+struct BlockingSource {
+    file: Arc<dyn DiskFile>,
+    sealer: Arc<Sealer>,
+    queue: Rc<RefCell<Box<dyn DiskQueue>>>,
+}
+
+/// Fewer records are read one after another: handing them to threads takes longer.
+const SPREAD_READS_MIN: usize = 4;
+
+impl ColdSource for BlockingSource {
+    fn read(&self, read: &Read) -> Result<Vec<u8>, String> {
+        let first = read_record(&*self.file, &self.sealer, read);
+        first.or_else(|_| read_record(&*self.file, &self.sealer, read))
+    }
+
+    fn read_all(&self, reads: &[Read]) -> Vec<Brought> {
+        if reads.len() < SPREAD_READS_MIN {
+            return reads.iter().map(|read| self.read(read)).collect();
+        }
+        let mut queue = self.queue.borrow_mut();
+        let mut tickets = BTreeMap::new();
+        for (index, read) in reads.iter().enumerate() {
+            let (file, sealer, read) = (Arc::clone(&self.file), Arc::clone(&self.sealer), *read);
+            let job = move || -> DiskOutcome { Box::new(read_record(&*file, &sealer, &read)) };
+            tickets.insert(queue.submit(Box::new(job)), index);
+        }
+        queue.drain();
+        let mut done = Vec::new();
+        queue.poll(&mut done);
+        let mut brought: Vec<Option<Brought>> = reads.iter().map(|_| None).collect();
+        for (ticket, outcome) in done {
+            if let (Some(index), Ok(content)) =
+                (tickets.get(&ticket), outcome.downcast::<Brought>())
+            {
+                brought[*index] = Some(*content);
+            }
+        }
+        // What failed is read once more.
+        let again = |(read, brought): (&Read, Option<Brought>)| match brought {
+            Some(Ok(content)) => Ok(content),
+            _ => self.read(read),
+        };
+        reads.iter().zip(brought).map(again).collect()
+    }
+}
+
+impl Tiering {
+    pub fn new(files: TierFiles, limits: TieringLimits, capacity_bytes: u64) -> Self {
+        let TierFiles { file, reads, writes, urgent, key } = files;
+        Self {
+            file,
+            sealer: Arc::new(Sealer::new(&key)),
+            reads,
+            writes,
+            urgent: Rc::new(RefCell::new(urgent)),
+            limits,
+            capacity_bytes,
+            reading: BTreeMap::new(),
+            reading_bytes: 0,
+            queued: VecDeque::new(),
+            wanted: BTreeMap::new(),
+            writing: BTreeMap::new(),
+            cleaner: Cleaner::default(),
+            snapshot: SnapshotReader::default(),
+            rests: false,
+            done: Vec::new(),
+            statistics: TieringStatistics::default(),
+        }
+    }
+
+    /// Lets the values of a keyspace be spilled here. It has none that are; what another one had
+    /// here is forgotten.
+    pub fn serve(&mut self, keyspace: &mut Keyspace) {
+        // What is under way for another keyspace must not be taken for this one's.
+        self.reads.drain();
+        self.writes.drain();
+        self.reads.poll(&mut self.done);
+        self.writes.poll(&mut self.done);
+        self.done.clear();
+        self.reading.clear();
+        self.reading_bytes = 0;
+        self.queued.clear();
+        self.wanted.clear();
+        self.writing.clear();
+        self.cleaner = Cleaner::default();
+        self.snapshot = SnapshotReader::default();
+        let tier = Tier::new(self.limits.tier, self.capacity_bytes);
+        let source = BlockingSource {
+            file: Arc::clone(&self.file),
+            sealer: Arc::clone(&self.sealer),
+            queue: Rc::clone(&self.urgent),
+        };
+        keyspace.open_cold(ColdStore::new(tier, Box::new(source), self.limits.cold));
+    }
+
+    /// The largest size of the file from now on, in bytes.
+    pub fn set_capacity(&mut self, keyspace: &mut Keyspace, capacity_bytes: u64) {
+        self.capacity_bytes = capacity_bytes;
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.tier.set_capacity(capacity_bytes);
+        }
+    }
+
+    /// Which values may be spilled from now on, by their bytes. What was spilled before stays.
+    pub fn set_value_bytes(&mut self, keyspace: &mut Keyspace, min: usize, max: usize) {
+        // What fits into no record would be encoded in vain, again and again.
+        let max = max.min(self.limits.tier.record_bytes_max / 2);
+        self.limits.cold.value_bytes_min = min;
+        self.limits.cold.value_bytes_max = max;
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.limits = self.limits.cold;
+        }
+    }
+
+    pub fn limits(&self) -> &TieringLimits {
+        &self.limits
+    }
+
+    /// Has the value of the key with this hash come into memory. Whether it must be waited for: if
+    /// not, it is there. [`Self::poll`] tells when it has come.
+    pub fn fetch(&mut self, keyspace: &mut Keyspace, hash: KeyHash, place: Place) -> bool {
+        if self.wanted.contains_key(&place.bits()) {
+            return true;
+        }
+        let Some(cold) = keyspace.cold() else { return false };
+        if let Some(content) = cold.in_memory(place) {
+            keyspace.put_fetched(hash, place, &content);
+            return false;
+        }
+        let read = cold.tier.read(place);
+        self.wanted.insert(place.bits(), hash);
+        self.queued.push_back(Wanted { hash, read, tries: 0 });
+        self.submit_reads();
+        true
+    }
+
+    fn submit_reads(&mut self) {
+        while self.reading.len() < self.limits.reads_max
+            && (self.reading.is_empty() || self.reading_bytes < self.limits.read_bytes_max)
+            && let Some(wanted) = self.queued.pop_front()
+        {
+            let (file, sealer) = (Arc::clone(&self.file), Arc::clone(&self.sealer));
+            let read = wanted.read;
+            let job = move || -> DiskOutcome { Box::new(read_record(&*file, &sealer, &read)) };
+            let ticket = self.reads.submit(Box::new(job));
+            self.reading.insert(ticket, wanted);
+            self.reading_bytes += read.length();
+            self.statistics.reads += 1;
+            self.statistics.read_bytes += read.length() as u64;
+        }
+    }
+
+    /// Takes up what was read and written since the last call, and goes on with what there is to
+    /// do. The places that need not be waited for any more are appended to `arrived`.
+    pub fn poll(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
+        self.take_reads(keyspace, arrived);
+        self.take_writes(keyspace);
+        self.submit_reads();
+        self.read_for_snapshot(keyspace);
+        self.submit_writes(keyspace);
+        keyspace.release_flushed(self.limits.released_per_turn);
+    }
+
+    fn take_reads(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.reads.poll(&mut done);
+        for (ticket, outcome) in done.drain(..) {
+            let Some(mut wanted) = self.reading.remove(&ticket) else {
+                self.snapshot.take(ticket, outcome, keyspace, &mut self.statistics);
+                continue;
+            };
+            self.reading_bytes -= wanted.read.length();
+            let place = wanted.read.place();
+            let is_current = |cold: &ColdStore| cold.tier.is_current(&wanted.read);
+            if !keyspace.cold().is_some_and(is_current) {
+                // The record was released, and another one may lie in its place by now, even one of
+                // the same key: whoever waits looks again.
+                self.wanted.remove(&place.bits());
+                arrived.push(place);
+                continue;
+            }
+            let brought = outcome.downcast::<Brought>().map(|brought| *brought);
+            let brought = brought.unwrap_or_else(|_| Err("a job brought something else".into()));
+            if let Err(why) = &brought
+                && keyspace.is_cold_at(wanted.hash, place)
+            {
+                self.statistics.failed_reads += 1;
+                wanted.tries += 1;
+                tracing::error!(offset = place.offset(), "a value cannot be read: {why}");
+                if wanted.tries < TRIES_MAX {
+                    self.queued.push_front(wanted);
+                    continue;
+                }
+                if let Some(cold) = keyspace.cold() {
+                    cold.fail(format!("a value that was moved to the tier is lost there: {why}"));
+                }
+            }
+            // What was deleted or overwritten meanwhile is another matter: whoever waits looks
+            // again.
+            if let Ok(content) = &brought {
+                keyspace.put_fetched(wanted.hash, place, content);
+            }
+            self.wanted.remove(&place.bits());
+            arrived.push(place);
+        }
+        self.done = done;
+    }
+
+    fn take_writes(&mut self, keyspace: &mut Keyspace) {
+        let mut done = std::mem::take(&mut self.done);
+        self.writes.poll(&mut done);
+        for (ticket, outcome) in done.drain(..) {
+            let Some(id) = self.writing.remove(&ticket) else {
+                self.cleaner.take(ticket, outcome, keyspace, &mut self.statistics);
+                continue;
+            };
+            let Some(cold) = keyspace.cold_mut() else { continue };
+            match outcome.downcast::<io::Result<u64>>().map(|written| *written) {
+                Ok(Ok(bytes)) => {
+                    self.statistics.writes += 1;
+                    self.statistics.written_bytes += bytes;
+                    self.rests = false;
+                    cold.tier.written(id);
+                }
+                Ok(Err(error)) => {
+                    self.statistics.failed_writes += 1;
+                    if !self.rests {
+                        tracing::error!("the tier cannot be written: {error}");
+                    }
+                    self.rests = true;
+                    cold.tier.failed(id);
+                }
+                Err(_) => cold.tier.failed(id),
+            }
+        }
+        self.done = done;
+    }
+
+    /// Hands what is to be written to the thread that writes.
+    fn submit_writes(&mut self, keyspace: &mut Keyspace) {
+        // One write that failed is tried again when the loop turns anyway.
+        if self.rests && !self.writing.is_empty() {
+            return;
+        }
+        let Some(cold) = keyspace.cold_mut() else { return };
+        while let Some(write) = cold.tier.next_write() {
+            let id = write.id();
+            let (file, sealer) = (Arc::clone(&self.file), Arc::clone(&self.sealer));
+            let job = move || -> DiskOutcome { Box::new(write_piece(&*file, &sealer, &write)) };
+            let ticket = self.writes.submit(Box::new(job));
+            self.writing.insert(ticket, id);
+        }
+        self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
+    }
+
+    /// Reads the values that a snapshot under way waits for.
+    pub fn read_for_snapshot(&mut self, keyspace: &mut Keyspace) {
+        self.snapshot.go_on(keyspace, &self.file, &self.sealer, &mut *self.reads);
+    }
+
+    /// Moves values out of memory until `bytes` are freed, as far as one step goes.
+    pub fn spill(&mut self, keyspace: &mut Keyspace, bytes: usize, now: UnixMillis) -> Spilled {
+        let spilled = keyspace.spill(bytes, self.limits.buckets_per_step, now);
+        self.submit_writes(keyspace);
+        // A tier that is full may only lack a segment that is being cleaned.
+        match spilled {
+            Spilled::Nothing if self.cleaner.is_busy() => Spilled::Behind,
+            spilled => spilled,
+        }
+    }
+
+    /// Whether something is under way that will wake the loop.
+    pub fn is_busy(&self) -> bool {
+        !self.reading.is_empty()
+            || !self.writing.is_empty()
+            || self.cleaner.is_busy()
+            || self.snapshot.is_busy()
+    }
+}
+
+/// Encrypts a piece and writes it; how many bytes.
+fn write_piece(file: &dyn DiskFile, sealer: &Sealer, write: &Write) -> io::Result<u64> {
+    let mut sealed = Vec::new();
+    let start = write.seal(sealer, &mut sealed);
+    file.write_at(write.offset(), &sealed[start..])?;
+    Ok((sealed.len() - start) as u64)
+}

@@ -1,0 +1,153 @@
+//! Cleaning: what is still live of a segment moves, and the segment is free.
+//!
+//! A chunk of the segment is read and proven on the thread that writes, and its live records are
+//! put anew by the loop, while they are still few: then the next chunk is read. Values come into
+//! memory for no more than that.
+
+use super::TieringStatistics;
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
+use engine::keyspace::Keyspace;
+use std::sync::Arc;
+use tier::{Chunk, Cleaning, Found, Sealer};
+
+/// The segment that is being cleaned, if one is.
+#[derive(Default)]
+pub(super) struct Cleaner {
+    cleaning: Option<Cleaning>,
+    /// The chunk to be read next; `None` while one is being read.
+    next: Option<Chunk>,
+    reading: Option<DiskTicket>,
+    /// Records that were read, and found no room yet.
+    left: Option<Records>,
+}
+
+/// The records of a chunk, of which those before `at` are put.
+struct Records {
+    bytes: Vec<u8>,
+    found: Vec<Found>,
+    at: usize,
+    then: Option<Chunk>,
+}
+
+/// What a job that reads a chunk brings.
+type Brought = Result<Records, String>;
+
+fn read_chunk(file: &dyn DiskFile, sealer: &Sealer, chunk: &Chunk) -> Brought {
+    let mut buffer = Vec::new();
+    let start = block_buffer(&mut buffer, chunk.length());
+    buffer.resize(start + chunk.length(), 0);
+    let count = file.read_at(chunk.offset(), &mut buffer[start..]);
+    let count = count.map_err(|error| error.to_string())?;
+    if count < chunk.length() {
+        return Err(format!("only {count} of {} bytes are there", chunk.length()));
+    }
+    let mut found = Vec::new();
+    let then = chunk.open(sealer, &mut buffer[start..], &mut found);
+    let then = then.map_err(|error| error.to_string())?;
+    for record in &mut found {
+        record.content = start + record.content.start..start + record.content.end;
+    }
+    Ok(Records { bytes: buffer, found, at: 0, then })
+}
+
+impl Cleaner {
+    pub(super) fn is_busy(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Whether records that were read wait for room.
+    #[cfg(test)]
+    pub(super) fn waits(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Goes on as far as the loop can: begins with a segment if one is to be cleaned, has the next
+    /// chunk read.
+    pub(super) fn go_on(
+        &mut self,
+        keyspace: &mut Keyspace,
+        file: &Arc<dyn DiskFile>,
+        sealer: &Arc<Sealer>,
+        queue: &mut dyn DiskQueue,
+    ) {
+        self.put_left(keyspace);
+        let Some(cold) = keyspace.cold_mut() else { return };
+        if self.reading.is_some() || self.left.is_some() {
+            return;
+        }
+        if self.cleaning.is_none() {
+            self.cleaning = cold.tier.begin_cleaning();
+            self.next = self.cleaning.as_ref().map(Cleaning::first);
+        }
+        let Some(chunk) = self.next.take() else { return };
+        let (file, sealer) = (Arc::clone(file), Arc::clone(sealer));
+        let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk)) };
+        self.reading = Some(queue.submit(Box::new(job)));
+    }
+
+    /// Takes a chunk that was read.
+    pub(super) fn take(
+        &mut self,
+        ticket: DiskTicket,
+        outcome: DiskOutcome,
+        keyspace: &mut Keyspace,
+        statistics: &mut TieringStatistics,
+    ) {
+        if self.reading != Some(ticket) {
+            return;
+        }
+        self.reading = None;
+        let (Some(cleaning), Some(cold)) = (&self.cleaning, keyspace.cold_mut()) else { return };
+        if !cold.tier.is_being_cleaned(cleaning) {
+            // All was flushed meanwhile.
+            self.cleaning = None;
+            return;
+        }
+        let brought = outcome.downcast::<Brought>().map(|brought| *brought);
+        match brought.unwrap_or_else(|_| Err("a job brought something else".into())) {
+            Ok(records) => {
+                self.left = Some(records);
+                self.put_left(keyspace);
+                if self.cleaning.is_none() {
+                    statistics.cleaned_segments += 1;
+                }
+            }
+            Err(why) => {
+                statistics.failed_reads += 1;
+                tracing::error!("a segment of the tier cannot be cleaned: {why}");
+                cold.tier.give_up_cleaning(cleaning);
+                self.cleaning = None;
+            }
+        }
+    }
+
+    /// Ends the cleaning if all was flushed meanwhile: other records lie in its segment now.
+    fn end_if_overtaken(&mut self, keyspace: &Keyspace) {
+        if let (Some(cleaning), Some(cold)) = (&self.cleaning, keyspace.cold())
+            && !cold.tier.is_being_cleaned(cleaning)
+        {
+            (self.cleaning, self.next, self.left) = (None, None, None);
+        }
+    }
+
+    /// Puts the records of the chunk that was read which keys still have, as far as there is room.
+    fn put_left(&mut self, keyspace: &mut Keyspace) {
+        self.end_if_overtaken(keyspace);
+        let Some(records) = &mut self.left else { return };
+        while let Some(found) = records.found.get(records.at) {
+            let content = &records.bytes[found.content.clone()];
+            if !keyspace.put_survivor(found.hash, found.place, content) {
+                return;
+            }
+            records.at += 1;
+        }
+        self.next = records.then;
+        self.left = None;
+        if self.next.is_none()
+            && let Some(cleaning) = self.cleaning.take()
+            && let Some(cold) = keyspace.cold_mut()
+        {
+            cold.tier.end_cleaning(&cleaning);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+use super::*;
+use base::disk::DiskJob;
+use base::{DatabaseId, HashKey};
+use engine::digest::Digest;
+use engine::effect::{DeleteReason, Effect};
+use engine::settings::Settings;
+use std::sync::{Mutex, MutexGuard};
+
+const NOW: UnixMillis = UnixMillis(1);
+const HERE: DatabaseId = DatabaseId(0);
+
+/// A queue whose jobs run when the test says so.
+#[derive(Clone, Default)]
+struct Queue(Arc<Mutex<Jobs>>);
+
+#[derive(Default)]
+struct Jobs {
+    submitted: u64,
+    queued: VecDeque<(DiskTicket, DiskJob)>,
+    done: Vec<(DiskTicket, DiskOutcome)>,
+}
+
+impl Queue {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.0.lock().expect("no test panics with it")
+    }
+
+    /// Runs the job that was submitted last, as if those before took long.
+    fn run_last(&self) {
+        let mut jobs = self.jobs();
+        let last = jobs.queued.pop_back();
+        jobs.done.extend(last.map(|(ticket, job)| (ticket, job())));
+    }
+
+    fn run(&self) {
+        let mut jobs = self.jobs();
+        while let Some((ticket, job)) = jobs.queued.pop_front() {
+            let outcome = job();
+            jobs.done.push((ticket, outcome));
+        }
+    }
+}
+
+impl DiskQueue for Queue {
+    fn submit(&mut self, job: DiskJob) -> DiskTicket {
+        let mut jobs = self.jobs();
+        jobs.submitted += 1;
+        let ticket = DiskTicket(jobs.submitted);
+        jobs.queued.push_back((ticket, job));
+        ticket
+    }
+
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        done.append(&mut self.jobs().done);
+    }
+
+    fn drain(&mut self) {
+        self.run();
+    }
+}
+
+/// A file in memory.
+#[derive(Default)]
+struct File(Mutex<Vec<u8>>);
+
+impl DiskFile for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.lock().expect("no test panics with it").len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.0.lock().expect("no test panics with it");
+        let from = (offset as usize).min(bytes.len());
+        let count = into.len().min(bytes.len() - from);
+        into[..count].copy_from_slice(&bytes[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut all = self.0.lock().expect("no test panics with it");
+        let end = offset as usize + bytes.len();
+        let length = all.len().max(end);
+        all.resize(length, 0);
+        all[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_length(&self, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, _offset: u64, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stands_at(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Four records of a value to a piece, four pieces to a segment.
+const LIMITS: tier::Limits = tier::Limits {
+    segment_bytes: 16 << 10,
+    piece_bytes: 4 << 10,
+    alone_bytes_min: 4 << 10,
+    record_bytes_max: 4 << 10,
+    buffered_bytes_max: 16 << 10,
+    writes_max: 1,
+    fill_percent_max: 90,
+    free_percent_min: 5,
+    free_segments_min: 4,
+    reserve_segments: 2,
+    room_percent_min: 5,
+};
+
+/// A keyspace with a tier of eight segments.
+struct Tiered {
+    keyspace: Keyspace,
+    /// The same without a tier.
+    twin: Keyspace,
+    tiering: Tiering,
+    reads: Queue,
+    writes: Queue,
+}
+
+impl Tiered {
+    fn new() -> Self {
+        let (reads, writes) = (Queue::default(), Queue::default());
+        let files = TierFiles {
+            file: Arc::new(File::default()),
+            reads: Box::new(reads.clone()),
+            writes: Box::new(writes.clone()),
+            urgent: Box::new(Queue::default()),
+            key: std::array::from_fn(|number| number as u8),
+        };
+        let limits = TieringLimits { tier: LIMITS, ..TieringLimits::default() };
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+        let mut tiering = Tiering::new(files, limits, 8 * LIMITS.segment_bytes as u64);
+        tiering.serve(&mut keyspace);
+        let twin = Keyspace::new(Settings::default(), HashKey::fixed(1));
+        Self { keyspace, twin, tiering, reads, writes }
+    }
+
+    fn apply(&mut self, key: &str, effect: &Effect<'_>) {
+        for keyspace in [&mut self.keyspace, &mut self.twin] {
+            keyspace.apply(HERE, key.as_bytes(), effect).expect("it fits");
+        }
+    }
+
+    /// Gives a key a value of which four fill a page, and moves it out.
+    fn put(&mut self, key: &str, byte: u8) {
+        self.apply(key, &Effect::SetString { value: &[byte; 990], expire_at: None });
+        self.keyspace.spill_all(NOW);
+    }
+
+    fn flush(&mut self) {
+        self.apply("", &Effect::FlushAll);
+    }
+
+    fn poll(&mut self) -> Vec<Place> {
+        let mut arrived = Vec::new();
+        self.tiering.poll(&mut self.keyspace, &mut arrived);
+        arrived
+    }
+
+    /// Writes what is to be written, and cleans what is to be cleaned.
+    fn settle(&mut self) {
+        self.keyspace.cold_mut().expect("it has a tier").tier.close_pieces();
+        for _ in 0..100 {
+            self.poll();
+            self.writes.run();
+        }
+        self.poll();
+    }
+
+    fn place(&self, key: &str) -> Option<Place> {
+        self.keyspace.cold_place(HERE, key.as_bytes())
+    }
+
+    fn fetch(&mut self, key: &str) -> bool {
+        let place = self.place(key).expect("it is not in memory");
+        let hash = self.keyspace.hash(key.as_bytes());
+        self.tiering.fetch(&mut self.keyspace, hash, place)
+    }
+
+    /// Whether all values are what they were made, wherever they lie.
+    fn is_whole(&self) -> bool {
+        Digest::of_keyspace(&self.keyspace) == Digest::of_keyspace(&self.twin)
+    }
+}
+
+#[test]
+fn a_read_under_way_brings_nothing_to_who_has_its_place_later() {
+    let mut tiered = Tiered::new();
+    tiered.put("key", 1);
+    tiered.settle();
+    assert!(tiered.fetch("key"), "it lies on the file");
+    tiered.reads.run();
+    let place = tiered.place("key");
+    tiered.flush();
+    tiered.put("key", 2);
+    assert_eq!(tiered.place("key"), place);
+    assert_eq!(tiered.poll(), place.into_iter().collect::<Vec<_>>(), "who waits looks again");
+    assert_eq!(tiered.place("key"), place);
+    assert!(!tiered.fetch("key"), "it is not on the file yet");
+    assert!(tiered.is_whole(), "it has what was there before");
+}
+
+#[test]
+fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
+    let mut tiered = Tiered::new();
+    let mut keys = Vec::new();
+    while keys.last().is_none_or(|key: &String| tiered.place(key).is_some()) {
+        keys.push(format!("key{}", keys.len()));
+        tiered.put(&keys[keys.len() - 1], 1);
+        tiered.settle();
+    }
+    // Every other record goes: a segment is cleaned when more come.
+    for key in keys.iter().step_by(2) {
+        tiered.apply(key, &Effect::Delete { reason: DeleteReason::Command });
+    }
+    let mut more = 0..;
+    while !tiered.tiering.cleaner.is_busy() {
+        tiered.writes.run();
+        tiered.poll();
+        tiered.put(&format!("more{}", more.next().expect("it has no end")), 1);
+        tiered.poll();
+    }
+    // New values take the room in memory that its records need.
+    for number in more.take(12) {
+        tiered.put(&format!("more{number}"), 1);
+    }
+    for _ in 0..8 {
+        if !tiered.tiering.cleaner.waits() {
+            tiered.writes.run_last();
+            tiered.poll();
+        }
+    }
+    assert!(tiered.tiering.cleaner.waits(), "some of it has no room");
+    tiered.flush();
+    for key in &keys {
+        tiered.put(key, 2);
+    }
+    for _ in 0..100 {
+        tiered.poll();
+        tiered.writes.run();
+    }
+    assert!(tiered.is_whole(), "some have what was there before");
+}
