@@ -30,6 +30,8 @@ struct ClockError {
     /// by [`Clock::moment`].
     set_back_micros: AtomicI64,
     set_back_after: AtomicU64,
+    /// What it shows instead of the timeline, if anything.
+    held: Mutex<Option<MonotonicNanos>>,
 }
 
 /// When the machine did not run, as a hypervisor's freeze has it: its monotonic clock stood still.
@@ -65,6 +67,22 @@ pub enum Awakening {
 impl SimClock {
     pub fn new(timeline: &Timeline) -> Self {
         Self { timeline: timeline.clone(), error: Arc::default() }
+    }
+
+    /// From now on the clocks show this instant, however time passes: for tests in which nothing
+    /// may depend on how long something took.
+    pub fn hold_at(&self, instant: MonotonicNanos) {
+        *self.error.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(instant);
+    }
+
+    /// The instant that errors are counted from.
+    fn now(&self) -> MonotonicNanos {
+        let held = *self.error.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.unwrap_or_else(|| self.timeline.now())
+    }
+
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// Steps the wall clock, as an operator or a time daemon may, forwards or back.
@@ -116,12 +134,12 @@ impl SimClock {
 
 impl Clock for SimClock {
     fn unix_micros(&self) -> i64 {
-        let since_start = (self.timeline.now().0 / 1_000) as i64;
+        let since_start = (self.now().0 / 1_000) as i64;
         EPOCH_MICROS + since_start + self.error.wall_ahead_micros.load(Ordering::Relaxed)
     }
 
     fn monotonic(&self) -> MonotonicNanos {
-        let now = self.timeline.now().0;
+        let now = self.now().0;
         let frozen = self.error.frozen.lock().unwrap_or_else(PoisonError::into_inner);
         let now = i128::from(now - frozen.through(now));
         let drift = i128::from(self.error.drift_ppm.load(Ordering::Relaxed));

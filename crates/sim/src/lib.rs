@@ -15,6 +15,7 @@
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
 //! | [`tapped_log`] | a log that is listened to |
+//! | [`tier`] | a file of values that memory has no room for, and how a run uses it |
 //! | [`limits`] | how much a process does at a time: from the seed, in both rooms |
 //! | [`odds`] | what goes wrong with operations on the service that keeps a log |
 //! | [`hostile`] | what an enemy or a bad disk may hand over: the fuzzer's targets |
@@ -40,6 +41,7 @@
 //! | climate, weather | which faults a run has, and how often; the faults, as they come |
 //! | odds | how likely a service loses, delays or repeats an answer |
 //! | tether | what a process's driver and log know together: whether it died, what it leads |
+//! | pressure | why values leave memory in a run that has a file for them |
 //! | stray | a request to a service that arrives long after it was sent |
 
 pub mod campaign;
@@ -58,4 +60,5 @@ pub mod reply;
 pub mod room;
 pub mod shard_room;
 pub mod tapped_log;
+pub mod tier;
 pub mod timeline;

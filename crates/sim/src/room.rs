@@ -29,7 +29,9 @@
 //!    and what the server holds is what its records make.
 //! 4. *Who listens hears*: a message that was published to somebody whose subscription was
 //!    confirmed, be it while the server loaded, arrives, and in order.
-//! 5. *Same seed, same run*: by the trace of everything that happened.
+//! 5. *A value is in one place*: what is live in a tier is what keys have there; a value that its
+//!    device loses is answered by nobody, and is there in the next life.
+//! 6. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod crowd;
 pub mod generate;
@@ -49,12 +51,14 @@ pub use machine::Broken;
 pub use witness::Seen;
 
 use crate::clock::SimClock;
+use crate::disk::nameless::ReadOdds;
 use crate::disk::{Faults, SimDisk};
 use crate::driver::SimDriver;
 use crate::limits::Limits;
 use crate::network::{NetworkFaults, SimNetwork};
 use crate::random::Random;
 use crate::tapped_log::TappedLog;
+use crate::tier::{self, Pressure, Spilling, Tiered};
 use crate::timeline::Timeline;
 use base::driver::Driver;
 use crowd::Crowd;
@@ -78,11 +82,35 @@ pub struct Plan {
     /// Lives of the server.
     pub lives: u64,
     pub broken: Broken,
+    /// Where values go that memory has no room for; `None`: what the seed says.
+    pub tier: Option<Option<Tiered>>,
+    /// What the device of the tier does wrong.
+    pub device: Device,
+}
+
+/// What the device does wrong on which the values lie that memory has no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Device {
+    pub reads: ReadOdds,
+    /// How many of a thousand writes fail.
+    pub failed_writes: u64,
+}
+
+impl Device {
+    fn is_good(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { commands: 2400, lives: 5, broken: Broken::Nothing }
+        Self {
+            commands: 2400,
+            lives: 5,
+            broken: Broken::Nothing,
+            tier: None,
+            device: Device::default(),
+        }
     }
 }
 
@@ -102,6 +130,10 @@ pub struct Outcome {
     pub phases: [u64; 3],
     /// What the server was limited to.
     pub limits: Limits,
+    /// What became of values that left memory.
+    pub spilling: Spilling,
+    /// Lives that ended before their time, because a value was lost in them.
+    pub demotions: u64,
     /// The digest of everything that happened.
     pub trace: u64,
 }
@@ -115,12 +147,27 @@ enum Ending {
     Stop,
 }
 
+/// How a life went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lived {
+    ToItsEnd,
+    /// A value was lost, and all is read anew from snapshot and log.
+    Demoted,
+}
+
+/// Lives that may end before their time: then the device is replaced, or a run would have no end
+/// in which each read is wrong.
+const DEMOTIONS_MAX: u64 = 20;
+
 /// Turns of one life after which something must be stuck.
 const TURNS_MAX: u32 = 1_000_000;
 
 /// Clients with a ledger of their own, and without.
 const KEEPERS: usize = 3;
 const ROAMERS: usize = 3;
+
+/// Turns from one look at what is live in the tier to the next.
+const TIER_CHECK_TURNS: u32 = 100;
 
 /// How long a turn takes while the server loads, at most.
 const LOADING_TURN_NANOS_MAX: u64 = 2_000_000;
@@ -135,6 +182,9 @@ struct Room {
     network: SimNetwork,
     witness: SharedWitness,
     crowd: Rc<RefCell<Crowd>>,
+    spilling: Spilling,
+    /// Lives that ended because a value was lost in them.
+    demotions: u64,
 }
 
 /// Runs the room of a seed.
@@ -154,10 +204,16 @@ pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
         ]);
         let ending = if life == plan.lives { Ending::Stop } else { ending };
         let until = plan.commands * life / plan.lives;
-        let lived = room.live(until, ending);
+        let mut lived = room.live(until, ending);
+        while lived == Ok(Lived::Demoted) {
+            room.note_demotion();
+            lived = room.live(until, ending);
+        }
         let seen = room.witness.borrow().violation.clone();
         // What the witness saw first says more than what came of it.
-        seen.map_or(lived, Err).map_err(|why| format!("limits {limits:?}, life {life}: {why}"))?;
+        let tier = room.machine.tier;
+        let context = |why| format!("limits {limits:?}, tier {tier:?}, life {life}: {why}");
+        seen.map_or(lived, Err).map_err(context)?;
     }
     Ok(room.outcome())
 }
@@ -178,6 +234,7 @@ impl Room {
             broken: plan.broken,
             record_bytes_max,
             limits: Limits::draw(seed),
+            tier: plan.tier.unwrap_or_else(|| Tiered::draw(seed)),
         });
         let witness = Witness::new(Rc::clone(&machine), seed, KEEPERS);
         let mut habits: Vec<Habit> = (0..KEEPERS)
@@ -187,7 +244,9 @@ impl Room {
             generator: Box::new(Generator::new(Random::stream(seed, &format!("roamer{index}")))),
             database: 1 + index as u32 % 2,
         }));
-        habits.extend([Habit::Hands, Habit::Hands, Habit::Operates, Habit::Subscribes]);
+        let limits_memory = is_short_of_memory(&machine);
+        let operates = Habit::Operates { limits_memory };
+        habits.extend([Habit::Hands, Habit::Hands, operates, Habit::Subscribes]);
         habits.push(Habit::Tells { made: VecDeque::new(), count: 0 });
         if random.chance(50) {
             habits.push(Habit::Monitors);
@@ -196,7 +255,10 @@ impl Room {
         let users =
             users.map(|(at, habit)| User::new(habit, Random::stream(seed, &format!("user{at}"))));
         let crowd = Crowd::new(users.collect(), Random::stream(seed, "crowd"));
-        Self { plan, random, machine, network, witness, crowd: Rc::new(RefCell::new(crowd)) }
+        let (crowd, spilling) = (Rc::new(RefCell::new(crowd)), Spilling::default());
+        machine.disk.set_read_odds(plan.device.reads);
+        machine.disk.set_failed_writes(plan.device.failed_writes);
+        Self { plan, random, machine, network, witness, crowd, spilling, demotions: 0 }
     }
 
     fn outcome(&self) -> Outcome {
@@ -209,6 +271,8 @@ impl Room {
             inline: witness.inline,
             phases: self.crowd.borrow().phases,
             limits: self.machine.limits,
+            spilling: self.spilling,
+            demotions: self.demotions,
             trace: self.machine.timeline.trace(),
         }
     }
@@ -218,8 +282,16 @@ impl Room {
         seen.replies - seen.refused
     }
 
+    /// A value was lost. A device that loses too many is replaced.
+    fn note_demotion(&mut self) {
+        self.demotions += 1;
+        if self.demotions == DEMOTIONS_MAX {
+            self.machine.disk.set_read_odds(ReadOdds::default());
+        }
+    }
+
     /// One life of the server, until so many commands were answered and it ends.
-    fn live(&mut self, until: u64, ending: Ending) -> Result<(), String> {
+    fn live(&mut self, until: u64, ending: Ending) -> Result<Lived, String> {
         let (mut server, mut driver) = self.start()?;
         let mut scratch = Scratch::default();
         let mut is_ending = false;
@@ -234,6 +306,9 @@ impl Room {
             server.turn(&mut driver, &mut scratch);
             settled = self.take_digest(&server, settled);
             self.check()?;
+            if turn % TIER_CHECK_TURNS == 0 && !disk.is_off() {
+                tier::check(&server.core.shard.engine.keyspace)?;
+            }
             if disk.is_off() || has_stopped(&server) {
                 break;
             }
@@ -252,6 +327,10 @@ impl Room {
                 self.begin_end(ending);
             }
         }
+        self.spilling.add(&server.core.shard);
+        if !disk.is_off() {
+            tier::check(&server.core.shard.engine.keyspace)?;
+        }
         self.end(server, driver, ending)
     }
 
@@ -269,14 +348,18 @@ impl Room {
         }
         loop {
             self.crowd.borrow_mut().begin_life(&self.witness);
+            if is_short_of_memory(&machine) {
+                self.witness.borrow_mut().expect_refusals();
+            }
             let clock = machine.clock.clone();
             let driver = SimDriver::listen(&self.network, "node", clock, self.random.draw());
             let (network, witness) = (self.network.clone(), self.witness.clone());
             let crowd = Rc::clone(&self.crowd);
             let turn_nanos = self.random.within(0..LOADING_TURN_NANOS_MAX);
             let mut driver = WatchedDriver { driver, network, witness, crowd, turn_nanos };
+            let faults_before = disk.read_faults();
             let (entropy, waker) = (driver.entropy(), driver.waker());
-            let mut server = machine.process(entropy);
+            let mut server = machine.process(entropy, &waker);
             let loaded = machine.store().and_then(|store| {
                 let loading = machine.begin_loading(&server, store.clone(), &waker)?;
                 let loaded = server.load(&mut driver, loading);
@@ -295,6 +378,10 @@ impl Room {
                 }
                 Ok(_) => drop((server, driver)),
                 Err(_) if disk.is_off() => drop((server, driver)),
+                Err(_) if !self.plan.device.is_good() && disk.read_faults() != faults_before => {
+                    drop((server, driver));
+                    self.note_demotion();
+                }
                 Err(why) => return Err(format!("the server does not start: {why}")),
             }
             disk.restart();
@@ -350,9 +437,23 @@ impl Room {
         }
     }
 
-    fn end(&mut self, server: Server, driver: WatchedDriver, ending: Ending) -> Result<(), String> {
+    fn end(
+        &mut self,
+        server: Server,
+        driver: WatchedDriver,
+        ending: Ending,
+    ) -> Result<Lived, String> {
         self.witness.borrow_mut().note_death();
         let disk = &self.machine.disk;
+        let is_demoted = matches!(server.core.stopping, Some(Stop::Demoted(_)));
+        if is_demoted && !self.plan.device.is_good() {
+            if !disk.is_off() {
+                disk.kill_process();
+            }
+            drop((server, driver));
+            disk.restart();
+            return Ok(Lived::Demoted);
+        }
         let fits = match (&server.core.stopping, ending) {
             (Some(Stop::Clean), Ending::Stop) => true,
             (Some(Stop::LogFailed(_)), Ending::FailedSync) => true,
@@ -370,18 +471,24 @@ impl Room {
         }
         drop((server, driver));
         disk.restart();
-        Ok(())
+        Ok(Lived::ToItsEnd)
     }
 
     /// Notes what the server holds whenever it has appended all it executed.
     fn take_digest(&self, server: &Server, settled: base::Sequence) -> base::Sequence {
         let appended = server.core.shard.appended().sequence;
+        // What lies on the file cannot be had without power, and is lost in a life that is over.
+        let keyspace = &server.core.shard.engine.keyspace;
+        if self.machine.disk.is_off() || keyspace.cold_failure().is_some() {
+            return settled;
+        }
         // The effects of a suspended script are in no record, and held records in no log.
         let shard = &server.core.shard;
         let is_appended = !shard.has_gathered() && !shard.holds_records();
         let is_whole = is_appended && !server.is_amid_script();
         if appended > settled && is_whole {
-            self.witness.borrow_mut().note_digest(appended.0, machine::digest(server));
+            let held = self.machine.disk.read_rightly(|| machine::digest(server));
+            self.witness.borrow_mut().note_digest(appended.0, held);
             return appended;
         }
         settled
@@ -390,6 +497,11 @@ impl Room {
     fn check(&self) -> Result<(), String> {
         self.witness.borrow().violation.clone().map_or(Ok(()), Err)
     }
+}
+
+/// Whether values leave memory because it is short.
+fn is_short_of_memory(machine: &Machine) -> bool {
+    machine.tier.is_some_and(|tier| matches!(tier.pressure, Pressure::Memory(_)))
 }
 
 /// Whether the server's loop would end.

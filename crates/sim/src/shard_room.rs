@@ -53,6 +53,7 @@ pub mod world;
 
 use crate::clock::Awakening;
 use crate::limits::Limits;
+use crate::tier::Spilling;
 use chronicle::Stored;
 use crowd::Served;
 use std::rc::Rc;
@@ -200,6 +201,8 @@ pub struct Outcome {
     pub served: Served,
     /// What every process was limited to.
     pub limits: Limits,
+    /// What became of values that left memory, in the last lives.
+    pub spilling: Spilling,
     /// The digest of everything that happened.
     pub trace: u64,
 }
@@ -230,12 +233,13 @@ pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
     let limits = world.limits;
     let found = world.chronicle.borrow().violation.clone();
     // What was seen first says more than what came of it.
-    found
-        .map_or(judged, Err)
-        .map_err(|why| format!("limits {limits:?}, after {seconds} ms: {why}"))?;
+    found.map_or(judged, Err).map_err(|why| {
+        format!("limits {limits:?}, tier {:?}, after {seconds} ms: {why}", world.tier)
+    })?;
+    let spilling = world.spilling()?;
     let (seen, stored) = (*world.seen.borrow(), world.chronicle.borrow().stored);
     let (served, trace) = (world.crowd_seen(), world.timeline.trace());
-    Ok(Outcome { seen, stored, served, limits, trace })
+    Ok(Outcome { seen, stored, served, limits, spilling, trace })
 }
 
 fn live(world: &Rc<World>) -> Result<(), String> {

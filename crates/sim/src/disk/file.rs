@@ -45,6 +45,10 @@ impl DiskFile for SimFile {
             state.write_some_sectors(self.id, start, bytes);
             return Err(ErrorKind::StorageFull.into());
         }
+        if state.will_fail_write(self.id) {
+            state.write_some_sectors(self.id, start, bytes);
+            return Err(io::Error::other("simulated I/O error"));
+        }
         state.grow(self.id, end)?;
         let node = state.node_mut(self.id);
         if let Some(nameless) = &mut node.nameless {

@@ -49,6 +49,8 @@ pub struct ReadFaults {
 #[derive(Clone)]
 pub(super) struct Reads {
     odds: ReadOdds,
+    /// How many of a thousand writes to files without a name fail.
+    failed_writes: u64,
     met: ReadFaults,
     random: Random,
 }
@@ -68,6 +70,19 @@ impl SimDisk {
     /// From now on reads of files without a name meet faults this often, through restarts too.
     pub fn set_read_odds(&self, odds: ReadOdds) {
         self.state().reads.odds = odds;
+    }
+
+    /// From now on so many of a thousand writes to files without a name fail, through restarts too.
+    pub fn set_failed_writes(&self, per_mille: u64) {
+        self.state().reads.failed_writes = per_mille;
+    }
+
+    /// Does something that reads files without a name, all of them rightly.
+    pub fn read_rightly<T>(&self, read: impl FnOnce() -> T) -> T {
+        let odds = std::mem::take(&mut self.state().reads.odds);
+        let given = read();
+        self.state().reads.odds = odds;
+        given
     }
 
     /// Reads of files without a name that met a fault.
@@ -133,7 +148,7 @@ impl Nameless {
 impl Reads {
     pub(super) fn new(seed: u64) -> Self {
         let random = Random::stream(seed, "nameless reads");
-        Self { odds: ReadOdds::default(), met: ReadFaults::default(), random }
+        Self { odds: ReadOdds::default(), failed_writes: 0, met: ReadFaults::default(), random }
     }
 
     fn meets(&mut self, per_mille: u64) -> bool {
@@ -164,6 +179,12 @@ impl Reads {
 }
 
 impl State {
+    /// Whether a write to a file without a name fails.
+    pub(super) fn will_fail_write(&mut self, id: NodeId) -> bool {
+        let failed = self.reads.failed_writes;
+        self.nodes[&id].nameless.is_some() && self.reads.meets(failed)
+    }
+
     /// What becomes of the bytes that were read of a file from `start` on; how many are given out.
     pub(super) fn disturb_read(
         &mut self,
@@ -326,6 +347,29 @@ mod tests {
         let before = disk.read_faults();
         file.read_at(BLOCK as u64, &mut into).expect("it is there");
         assert_eq!(disk.read_faults(), before);
+    }
+
+    #[test]
+    fn writes_to_a_file_without_a_name_fail_as_often_as_it_is_asked_for() {
+        let disk = disk(4);
+        let file = nameless(&disk);
+        disk.set_failed_writes(500);
+        let failed = (0..100).filter(|_| file.write_at(0, &[1; BLOCK]).is_err()).count();
+        assert!((20..80).contains(&failed), "{failed}");
+        let named = disk.create_new(Path::new("/named")).expect("nobody has the name");
+        disk.set_failed_writes(1000);
+        named.write_at(0, &[1; BLOCK]).expect("it has a name");
+        assert!(file.write_at(0, &[1; BLOCK]).is_err());
+    }
+
+    #[test]
+    fn reads_are_right_where_a_test_looks_by_itself() {
+        let disk = disk(5);
+        let file = written_twice(&disk);
+        disk.set_read_odds(ReadOdds { failed: 1000, ..ReadOdds::default() });
+        let right = Ok(vec![2; 2 * BLOCK]);
+        assert!(disk.read_rightly(|| reads(&*file)).iter().all(|read| *read == right));
+        assert!(reads(&*file).iter().all(Result::is_err));
     }
 
     #[test]

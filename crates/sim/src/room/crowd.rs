@@ -69,7 +69,7 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn new(users: Vec<User>, random: Random) -> Self {
-        let operates = |user: &User| matches!(user.habit, Habit::Operates);
+        let operates = |user: &User| matches!(user.habit, Habit::Operates { .. });
         let operator = users.iter().position(operates).expect("a room has an operator");
         let phase = Phase::Ordinary;
         Self { users, operator, random, phase, is_sending: true, used_bytes: 0, phases: [0; 3] }
@@ -159,7 +159,10 @@ impl Crowd {
                 let line = format!("CONFIG SET maxmemory {bytes} maxmemory-policy {policy}");
                 Request::line(&line, Expectation::Errand)
             }
-            Errand::Relieve => Request::line("CONFIG SET maxmemory 0", Expectation::Errand),
+            Errand::Relieve => {
+                let line = "CONFIG SET maxmemory 0 maxmemory-policy noeviction";
+                Request::line(line, Expectation::Errand)
+            }
         };
         witness.borrow_mut().is_errand_done = false;
         let operator = &mut self.users[self.operator];

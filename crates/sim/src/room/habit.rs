@@ -65,7 +65,10 @@ pub enum Habit {
     Subscribes,
     Monitors,
     /// Asks for snapshots, pauses clients, looks around.
-    Operates,
+    Operates {
+        /// Values go to a tier, because `maxmemory` is now this little and now that.
+        limits_memory: bool,
+    },
 }
 
 impl Habit {
@@ -80,7 +83,7 @@ impl Habit {
 
     pub fn outstanding_max(&self) -> usize {
         match self {
-            Self::Subscribes | Self::Operates => 2,
+            Self::Subscribes | Self::Operates { .. } => 2,
             Self::Hands => 4,
             _ => OUTSTANDING_MAX,
         }
@@ -105,7 +108,7 @@ impl Habit {
                 vec![subscribes, nothing("PSUBSCRIBE __key*__:*")]
             }
             Self::Monitors => vec![nothing("MONITOR")],
-            Self::Operates => vec![nothing("CONFIG SET notify-keyspace-events KEA")],
+            Self::Operates { .. } => vec![nothing("CONFIG SET notify-keyspace-events KEA")],
         }
     }
 
@@ -130,7 +133,7 @@ impl Habit {
             Self::Tells { made, count } => tell(made, count, random, &mut witness.tokens),
             Self::Subscribes => subscribe(random),
             Self::Monitors => Vec::new(),
-            Self::Operates => operate(random),
+            Self::Operates { limits_memory } => operate(random, *limits_memory),
         }
     }
 }
@@ -242,9 +245,13 @@ fn subscribe(random: &mut Random) -> Vec<Request> {
     if random.chance(2) { vec![Request::any(random.choose::<&str>(&lines))] } else { Vec::new() }
 }
 
-fn operate(random: &mut Random) -> Vec<Request> {
+fn operate(random: &mut Random, limits_memory: bool) -> Vec<Request> {
     if !random.chance(6) {
         return Vec::new();
+    }
+    if limits_memory && random.chance(30) {
+        let bytes = *random.choose(&[0, 15_000, 30_000, 60_000, 120_000, 300_000]);
+        return vec![Request::any(&format!("CONFIG SET maxmemory {bytes}"))];
     }
     let lines = [
         "BGSAVE",

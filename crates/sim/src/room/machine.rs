@@ -5,6 +5,7 @@ use crate::disk::SimDisk;
 use crate::disk_queue::SimDiskQueue;
 use crate::limits::Limits;
 use crate::random::Random;
+use crate::tier::{SimTier, Tiered};
 use crate::timeline::Timeline;
 use archive::{Candidate, SnapshotStore};
 use base::Seeds;
@@ -63,6 +64,8 @@ pub struct Machine {
     /// The largest record: what is larger is split.
     pub record_bytes_max: usize,
     pub limits: Limits,
+    /// Where values go that memory has no room for, if they go.
+    pub tier: Option<Tiered>,
 }
 
 impl Machine {
@@ -70,8 +73,8 @@ impl Machine {
     pub fn beside(&self, disk: &SimDisk) -> Self {
         let timeline = Timeline::new();
         let clock = SimClock::new(&timeline);
-        let Self { broken, record_bytes_max, limits, .. } = *self;
-        Self { disk: disk.clone(), timeline, clock, broken, record_bytes_max, limits }
+        let Self { broken, record_bytes_max, limits, tier, .. } = *self;
+        Self { disk: disk.clone(), timeline, clock, broken, record_bytes_max, limits, tier }
     }
 
     /// Small sizes, so that a short run rolls several times.
@@ -89,8 +92,11 @@ impl Machine {
         options
     }
 
-    fn config() -> Config {
-        Config::new(Path::new("/data"))
+    fn config(&self) -> Config {
+        match &self.tier {
+            Some(tier) => tier.config(&[]),
+            None => Config::new(Path::new("/data")),
+        }
     }
 
     fn queue(&self, entropy: u64, name: &str, waker: &Waker) -> Box<dyn DiskQueue> {
@@ -134,7 +140,7 @@ impl Machine {
             store: self.store()?,
             settings: Settings {
                 limits: self.limits.node.engine,
-                ..engine_settings(&Self::config())
+                ..engine_settings(&self.config())
             },
             seeds: Seeds::fixed(entropy),
         };
@@ -146,17 +152,25 @@ impl Machine {
         Ok((engine, replayer))
     }
 
-    /// A server process that has loaded nothing yet.
-    pub fn process(&self, entropy: u64) -> Server {
+    /// A server process that has loaded nothing yet. `waker` is called for its tier.
+    pub fn process(&self, entropy: u64, waker: &Waker) -> Server {
+        let mut limits = self.limits.node;
+        if let Some(tier) = &self.tier {
+            limits.tiering = tier.limits;
+        }
+        let random = Random::stream(entropy, "tier");
+        let disk = self.disk.for_process();
+        let tier = SimTier::new(&disk, &self.timeline, random, waker.clone());
         let options = Options {
-            config: Self::config(),
+            config: self.config(),
             port: 6379,
             clock: Arc::new(self.clock.clone()),
-            disk: Arc::new(self.disk.for_process()),
+            disk: Arc::new(disk),
             machine: Arc::new(UnknownMachine),
             entropy,
             seeds: Seeds::fixed(entropy),
-            limits: self.limits.node,
+            limits,
+            tier: Arc::new(tier),
         };
         node::begin(options, Box::new(drop))
     }

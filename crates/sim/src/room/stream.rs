@@ -47,6 +47,9 @@ pub struct Stream {
     line: usize,
     /// What it says was not asked for in this connection's own requests.
     pub is_listening: bool,
+    /// A value was lost that it asked for: what it says from now on, until the server ends its
+    /// life, is no news.
+    pub is_over: bool,
 }
 
 impl Stream {

@@ -49,6 +49,8 @@ pub struct Seen {
     pub in_parts: u64,
     /// Cuts after which the newest snapshot was damaged, and the one before it taken.
     pub passed_over: u64,
+    /// Connections that were told that a value is lost.
+    pub lost: u64,
     pub appended: Appended,
 }
 
@@ -165,7 +167,7 @@ impl Witness {
         let beside = self.machine.beside(&self.machine.disk.copy());
         let leads = beside.survey()?;
         let (mut engine, replayer) = beside.recover(self.random.draw())?;
-        let found = super::machine::digest(server);
+        let found = self.machine.disk.read_rightly(|| super::machine::digest(server));
         if replayer.at().0 != led || Digest::of_keyspace(&engine.keyspace) != found {
             return Err(format!(
                 "what was loaded through record {led} is not what lies on the disk through record {}",
@@ -257,6 +259,11 @@ impl Witness {
         loop {
             let judged = match stream.next_reply() {
                 Ok(None) => break,
+                Ok(Some(reply)) if stream.is_over || is_lost(&reply) => {
+                    self.seen.lost += u64::from(!stream.is_over);
+                    stream.is_over = true;
+                    continue;
+                }
                 Ok(Some(reply)) if stream.is_listening && reply.kind() == Kind::Message => {
                     self.note_message(connection, &reply)
                 }
@@ -385,6 +392,18 @@ impl Witness {
         self.tokens.not_durable_then(value, count).map_or(Ok(()), |token| {
             Err(format!("a message left before {token} was durable, which its unit read"))
         })
+    }
+}
+
+/// Whether a reply says that a value was lost by the tier.
+fn is_lost(reply: &Reply) -> bool {
+    match reply {
+        Reply::Array(replies) => replies.iter().any(is_lost),
+        Reply::Error(line) => {
+            let line = String::from_utf8_lossy(line);
+            line.contains("the value was lost by the tier")
+        }
+        _ => false,
     }
 }
 

@@ -8,10 +8,12 @@ use super::Broken;
 use super::storage::{self, HeldKeys};
 use super::world::World;
 use crate::clock::SimClock;
+use crate::disk::SimDisk;
 use crate::disk_queue::SimDiskQueue;
 use crate::driver::SimDriver;
 use crate::random::Random;
 use crate::tapped_log::{Listener, TappedLog};
+use crate::tier::SimTier;
 use archive::SnapshotStore;
 use base::disk::DiskQueue;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
@@ -267,6 +269,14 @@ impl Process {
             is_amid_command: Cell::new(false),
         });
         let mut driver = RoomDriver { driver, tether: Rc::clone(&tether) };
+        let mut limits = world.limits.node;
+        if let Some(tier) = &world.tier {
+            limits.tiering = tier.limits;
+        }
+        // What is there ends with the process.
+        let disk = SimDisk::new(entropy);
+        let random = Random::stream(entropy, "tier");
+        let tier = SimTier::new(&disk, &world.timeline, random, driver.waker());
         let options = Options {
             config: machine.config.clone(),
             port: 6379,
@@ -275,7 +285,8 @@ impl Process {
             machine: Arc::new(UnknownMachine),
             entropy: driver.entropy(),
             seeds: Seeds::draw(&mut driver),
-            limits: world.limits.node,
+            limits,
+            tier: Arc::new(tier),
         };
         let apart = world.plan.are_stores_apart.then_some(machine.index);
         let storage::Access { store, held, .. } = world.storage.open(apart)?;

@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::network::{NetworkFaults, SimNetwork};
 use crate::odds::Odds;
 use crate::random::Random;
+use crate::tier::{self, Spilling, Tiered};
 use crate::timeline::Timeline;
 use base::driver::Waker;
 use base::time::SECOND;
@@ -122,6 +123,8 @@ pub struct World {
     /// What every process is limited to.
     pub limits: Limits,
     pub store_limits: StoreLimits,
+    /// Where values go that memory has no room for, if they go.
+    pub tier: Option<Tiered>,
     random: RefCell<Random>,
     pub stalled_until: Cell<MonotonicNanos>,
     /// Some process is amid a command that takes long.
@@ -147,12 +150,8 @@ impl World {
         service.set_confirms_tail(random.chance(70));
         let disk = SimDisk::new(seed);
         let lease_millis = *random.choose(&[200, 500, 1000]);
-        let store_limits = StoreLimits {
-            // Large values are split into several records.
-            record_bytes_max: *random.choose(&[2 << 10, 8 << 10, 64 << 10]),
-            puts_max: *random.choose(&[1, 4, 8]),
-            record_cost_bytes: (seed % 2) << 10,
-        };
+        let store_limits = store_limits(seed, &mut random);
+        let tier = Tiered::draw(seed);
         let mut slots = Vec::new();
         for index in 0..plan.nodes {
             slots.push(Slot::new(machine(
@@ -161,6 +160,7 @@ impl World {
                 &disk,
                 lease_millis,
                 &climate,
+                tier.as_ref(),
                 &mut random,
             )?));
         }
@@ -188,6 +188,7 @@ impl World {
             lease_nanos,
             limits,
             store_limits,
+            tier,
             random: RefCell::new(random),
             stalled_until: Cell::new(MonotonicNanos(0)),
             is_working: Cell::new(false),
@@ -464,6 +465,23 @@ impl World {
         (0..self.slots.len()).for_each(|index| self.end_quietly(index));
     }
 
+    /// What became of values that left memory, in the lives that go on.
+    ///
+    /// # Errors
+    /// A process has other values in its tier than its keys say.
+    pub fn spilling(&self) -> Result<Spilling, String> {
+        let mut spilling = Spilling::default();
+        for slot in &self.slots {
+            let process = slot.process.borrow();
+            let Some(process) = process.as_ref() else { continue };
+            let shard = &process.server.core.shard;
+            tier::check(&shard.engine.keyspace)
+                .map_err(|why| format!("{}: {why}", process.describe()))?;
+            spilling.add(shard);
+        }
+        Ok(spilling)
+    }
+
     /// Clients send nothing more from now on.
     pub fn silence(&self) {
         self.crowd.borrow_mut().is_sending = false;
@@ -481,6 +499,16 @@ impl World {
 
     pub fn crowd_seen(&self) -> super::crowd::Served {
         self.crowd.borrow().served
+    }
+}
+
+/// What the service that keeps the log takes at a time.
+fn store_limits(seed: u64, random: &mut Random) -> StoreLimits {
+    StoreLimits {
+        // Large values are split into several records.
+        record_bytes_max: *random.choose(&[2 << 10, 8 << 10, 64 << 10]),
+        puts_max: *random.choose(&[1, 4, 8]),
+        record_cost_bytes: (seed % 2) << 10,
     }
 }
 
@@ -512,14 +540,20 @@ fn machine(
     disk: &SimDisk,
     lease_millis: u64,
     climate: &Climate,
+    tier: Option<&Tiered>,
     random: &mut Random,
 ) -> Result<Machine, String> {
     let name = super::name_of(index);
     let lease = lease_millis.to_string();
     let options = ["--transaction-log-lease", &lease, "--replica-announce-ip", &name];
-    let options: Vec<Vec<u8>> = options.iter().map(|word| word.as_bytes().to_vec()).collect();
-    let line = arguments::parse(&options);
-    let config = load(disk, Path::new("/data"), &line, None).map_err(|error| error.to_string())?;
+    let config = match tier {
+        Some(tier) => tier.config(&options),
+        None => {
+            let words: Vec<Vec<u8>> = options.iter().map(|word| word.as_bytes().to_vec()).collect();
+            let line = arguments::parse(&words);
+            load(disk, Path::new("/data"), &line, None).map_err(|error| error.to_string())?
+        }
+    };
     let clock = SimClock::new(timeline);
     let drift_ppm = climate.drift_ppm(random);
     clock.set_drift(drift_ppm);

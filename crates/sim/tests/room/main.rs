@@ -1,6 +1,7 @@
 //! One machine, through power cuts, failed syncs, full disks and bad networks.
 
 mod migrate;
+mod tier;
 
 use sim::campaign;
 use sim::room::{Broken, Outcome, Plan, run};
@@ -40,6 +41,8 @@ fn sum_up(outcomes: &[Outcome]) {
         ("inline commits", sum(|outcome| outcome.inline)),
         ("times of eviction", sum(|outcome| outcome.phases[0])),
         ("times FLUSHALL", sum(|outcome| outcome.phases[1])),
+        ("values spilled", sum(|outcome| outcome.spilling.spilled)),
+        ("values fetched", sum(|outcome| outcome.spilling.fetched)),
     ];
     let commands = outcomes.iter().map(|outcome| outcome.commands);
     let (fewest, most) = (commands.clone().min(), commands.max());
@@ -61,7 +64,7 @@ fn the_same_seed_is_the_same_run() {
 /// A build broken on purpose, which some of a few seeds must notice, and say so in these words: by
 /// what a seed notices it first is chance.
 fn is_caught(broken: Broken, words: &str) {
-    let plan = Plan { commands: 1200, lives: 3, broken };
+    let plan = Plan { commands: 1200, lives: 3, broken, ..Plan::default() };
     let complaints: Vec<String> = (1..=5).filter_map(|seed| run(seed, plan).err()).collect();
     let is_noticed = complaints.iter().any(|why| why.contains(words));
     assert!(is_noticed, "{broken:?} goes unnoticed: {complaints:?}");

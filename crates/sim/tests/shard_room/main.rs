@@ -79,6 +79,9 @@ fn sum_up(outcomes: &[Outcome]) {
         ("stalls", sum(|outcome| outcome.seen.stalls)),
         ("jumps of a wall clock", sum(|outcome| outcome.seen.jumps)),
         ("frozen machines", sum(|outcome| outcome.seen.freezes)),
+        ("values spilled", sum(|outcome| outcome.spilling.spilled)),
+        ("values fetched", sum(|outcome| outcome.spilling.fetched)),
+        ("values read while all waited", sum(|outcome| outcome.spilling.blocking)),
     ];
     campaign::sum_up("", outcomes.len(), &happened);
 }

@@ -1,5 +1,6 @@
 //! Three servers on one log in memory.
 
+use base::driver::Waker;
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
 use base::time::MILLISECOND;
 use base::{Clock, HashKey, Incarnation, Position, Seeds, Sequence, UnixMillis};
@@ -19,7 +20,9 @@ use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;
 use sim::network::{NetworkFaults, SimClient, SimNetwork};
+use sim::random::Random;
 use sim::tapped_log::{Listener, TappedLog};
+use sim::tier::SimTier;
 use sim::timeline::Timeline;
 use std::cell::Cell;
 use std::path::Path;
@@ -281,6 +284,8 @@ fn member(
     service: &MemoryService,
 ) -> Member {
     let clock = SimClock::new(timeline);
+    let random = Random::from_seed(number.into());
+    let tier = SimTier::new(&SimDisk::new(1), timeline, random, Waker(Arc::new(|| {})));
     let options = Options {
         config: config(line),
         port: 6379,
@@ -290,6 +295,7 @@ fn member(
         entropy: number.into(),
         seeds: Seeds::fixed(number.into()),
         limits: Limits::default(),
+        tier: Arc::new(tier),
     };
     let store = connect(service);
     let mut log = RemoteLog::new(Box::new(store), Arc::new(clock.clone()));

@@ -21,6 +21,7 @@ use sim::disk_queue::SimDiskQueue;
 use sim::driver::SimDriver;
 use sim::network::{NetworkFaults, SimClient, SimNetwork};
 use sim::random::Random;
+use sim::tier::SimTier;
 use sim::timeline::Timeline;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -254,6 +255,8 @@ impl Life {
             directory: Path::new(LOG).to_owned(),
             options: log_options(seed),
         };
+        let random = Random::stream(seed, "tier");
+        let tier = SimTier::new(disk, &timeline, random, driver.waker());
         let options = Options {
             config,
             port: 1,
@@ -263,6 +266,7 @@ impl Life {
             entropy: seed,
             seeds: Seeds::fixed(seed),
             limits: Limits::default(),
+            tier: Arc::new(tier),
         };
         let mut server = node::begin(options, Box::new(drop));
         server.core.process.settings.transaction_log_lease = lease_millis;

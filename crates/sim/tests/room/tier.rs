@@ -1,0 +1,364 @@
+//! Values that memory has no room for: nobody can tell from answers where they are, and a device
+//! that loses them costs lives of the server, but no value.
+
+use base::MonotonicNanos;
+use base::driver::Driver;
+use base::time::MILLISECOND;
+use engine::digest::Digest;
+use node::{Limits, Scratch, Server, Stop};
+use sim::campaign;
+use sim::clock::SimClock;
+use sim::disk::SimDisk;
+use sim::disk::nameless::ReadOdds;
+use sim::driver::SimDriver;
+use sim::lone;
+use sim::network::{NetworkFaults, SimClient, SimNetwork};
+use sim::random::Random;
+use sim::reply::{self, Reply};
+use sim::room::generate::Generator;
+use sim::room::token::Tokens;
+use sim::room::{Device, Outcome, Plan, run};
+use sim::tier::{self, Pressure, Tiered};
+use sim::timeline::Timeline;
+
+type Words = Vec<Vec<u8>>;
+
+/// A run with a tier on a device that reads and writes wrongly.
+fn on_bad_device(seed: u64) -> Result<Outcome, String> {
+    let mut random = Random::stream(seed, "device");
+    let tier = Some(Some(Tiered::drawn(&mut random)));
+    let failed_writes = *random.choose(&[0, 20, 300]);
+    let device = Device { reads: ReadOdds::draw(&mut random), failed_writes };
+    run(seed, Plan { commands: 1500, lives: 3, tier, device, ..Plan::default() })
+}
+
+#[test]
+fn a_device_that_reads_wrongly_costs_lives_and_no_value() {
+    let seeds = campaign::seeds(|name| std::env::var(name).ok());
+    let outcomes = campaign::survive(seeds, on_bad_device);
+    let sum = |part: fn(&Outcome) -> u64| outcomes.iter().map(part).sum::<u64>();
+    let happened = [
+        ("lives that ended early", sum(|outcome| outcome.demotions)),
+        ("values spilled", sum(|outcome| outcome.spilling.spilled)),
+        ("values fetched", sum(|outcome| outcome.spilling.fetched)),
+        ("blocking reads", sum(|outcome| outcome.spilling.blocking)),
+        ("segments cleaned", sum(|outcome| outcome.spilling.cleaned_segments)),
+        ("reads that failed", sum(|outcome| outcome.spilling.failed_reads)),
+        ("writes that failed", sum(|outcome| outcome.spilling.failed_writes)),
+    ];
+    campaign::sum_up(" on bad devices", outcomes.len(), &happened);
+}
+
+#[test]
+fn a_device_that_reads_nothing_rightly_ends_no_run() {
+    for seed in 1..=4 {
+        let tier =
+            Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(seed)) };
+        let reads = ReadOdds { failed: 1000, ..ReadOdds::default() };
+        let device = Device { reads, failed_writes: 0 };
+        let plan =
+            Plan { commands: 600, lives: 2, tier: Some(Some(tier)), device, ..Plan::default() };
+        let outcome = run(seed, plan).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert!(outcome.demotions > 0, "nothing was read");
+    }
+}
+
+/// Commands that are not compared: their answers are random, or depend on time or on the order of
+/// what has none.
+const LEFT_OUT: [&str; 16] = [
+    "spop",
+    "srandmember",
+    "randomkey",
+    "hrandfield",
+    "zrandmember",
+    "wait",
+    "waitaof",
+    "restore",
+    "publish",
+    "spublish",
+    "sscan",
+    "hscan",
+    "zscan",
+    "object freq",
+    "object|tier",
+    "pfselftest",
+];
+
+/// Commands whose answers have no order.
+const UNORDERED: [&str; 12] = [
+    "smembers", "sunion", "sinter", "sdiff", "hgetall", "hkeys", "hvals", "keys", "scan", "sort",
+    "sort_ro", "dump",
+];
+
+/// Requests of a comparison, and how long after each other they are sent, in nanoseconds.
+const REQUESTS: u64 = 1500;
+const APART_NANOS: u64 = 20 * MILLISECOND;
+
+/// More turns than an answer needs that waits for the file.
+const TURNS_MAX: u32 = 400;
+
+/// One server and its only client. Its clocks stand still while a request is answered.
+struct Single {
+    server: Server,
+    driver: SimDriver,
+    scratch: Scratch,
+    client: SimClient,
+    clock: SimClock,
+    disk: SimDisk,
+    timeline: Timeline,
+    now: MonotonicNanos,
+    received: Vec<u8>,
+}
+
+impl Single {
+    fn new(tier: Option<Tiered>) -> Self {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+        let clock = SimClock::new(&timeline);
+        let now = timeline.now();
+        clock.hold_at(now);
+        let driver = SimDriver::listen(&network, "node", clock.clone(), 1);
+        let config = tier.as_ref().map(|tier| tier.config(&[]));
+        let mut limits = Limits::default();
+        limits.tiering = tier.map_or(limits.tiering, |tier| tier.limits);
+        let config = config.unwrap_or_else(|| config::Config::new(std::path::Path::new("/data")));
+        let disk = SimDisk::new(1);
+        let server = lone::server_with(config, limits, &clock, &disk, driver.waker());
+        let client = network.connect("node");
+        let (scratch, received) = (Scratch::default(), Vec::new());
+        Self { server, driver, scratch, client, clock, disk, timeline, now, received }
+    }
+
+    fn turn(&mut self) {
+        self.timeline.pass(MILLISECOND);
+        self.server.turn(&mut self.driver, &mut self.scratch);
+    }
+
+    fn advance(&mut self, nanos: u64) {
+        self.now = MonotonicNanos(self.now.0 + nanos);
+        self.clock.hold_at(self.now);
+        // What has expired goes.
+        (0..3).for_each(|_| self.turn());
+    }
+
+    /// The answer to a request. One that waits for a timeout is let have it.
+    fn ask(&mut self, words: &[Vec<u8>]) -> Reply {
+        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            bytes.extend(format!("${}\r\n", word.len()).bytes());
+            bytes.extend_from_slice(word);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.client.send(&bytes);
+        for turn in 1..100 * TURNS_MAX {
+            self.turn();
+            self.received.extend(self.client.received());
+            if let Some((reply, length)) = reply::parse(&self.received).expect("it is a reply") {
+                self.received.drain(..length);
+                return reply;
+            }
+            if turn % TURNS_MAX == 0 {
+                self.advance(100 * MILLISECOND);
+            }
+        }
+        let stopping = &self.server.core.stopping;
+        panic!("no answer to {}, {stopping:?}", text(words));
+    }
+
+    fn line(&mut self, line: &str) -> Reply {
+        let words: Words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        self.ask(&words)
+    }
+
+    fn keyspace(&self) -> &engine::keyspace::Keyspace {
+        &self.server.core.shard.engine.keyspace
+    }
+}
+
+fn text(words: &[Vec<u8>]) -> String {
+    words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// What is sent, one by one.
+fn requests(seed: u64) -> Vec<Words> {
+    let mut random = Random::stream(seed, "compared");
+    let mut tokens = Tokens::new(seed);
+    let mut generator = Generator::without(&LEFT_OUT, Random::stream(seed, "generator"));
+    let mut requests = Vec::new();
+    while requests.len() < REQUESTS as usize {
+        let number = random.within(0..3);
+        let key = |family: u64| format!("key:{family}:{number}");
+        let words = match random.within(0..100) {
+            0..=11 => larger(&mut random, &mut tokens, number),
+            12..=25 => {
+                let asks = ["DUMP", "OBJECT ENCODING", "TTL", "STRLEN", "TYPE", "PEXPIRETIME"];
+                let asks = *random.choose(&asks);
+                let mut words: Words =
+                    asks.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+                words.push(key(random.within(0..11)).into_bytes());
+                words
+            }
+            _ => generator.request(&mut tokens),
+        };
+        requests.push(words);
+    }
+    requests
+}
+
+/// A request that makes a value larger, so that it is worth moving.
+fn larger(random: &mut Random, tokens: &mut Tokens, number: u64) -> Words {
+    let (name, family) =
+        *random.choose(&[("SET", 10), ("RPUSH", 5), ("SADD", 7), ("HSET", 2), ("ZADD", 8)]);
+    let mut words = vec![name.as_bytes().to_vec(), format!("key:{family}:{number}").into_bytes()];
+    if name == "SET" {
+        let bytes = *random.choose(&[100, 1000, 5000, 20_000]);
+        words.push(tokens.issue_large(bytes));
+        return words;
+    }
+    for rank in 0..*random.choose(&[3, 20, 150]) {
+        match name {
+            "HSET" => words.extend([format!("f{rank}").into_bytes(), tokens.issue()]),
+            "ZADD" => words.extend([rank.to_string().into_bytes(), tokens.issue()]),
+            _ => words.push(tokens.issue()),
+        }
+    }
+    words
+}
+
+/// An answer without the order that means nothing.
+fn plain(words: &[Vec<u8>], reply: Reply) -> Reply {
+    let name = String::from_utf8_lossy(&words[0]).to_lowercase();
+    if !UNORDERED.contains(&name.as_str()) {
+        return reply;
+    }
+    match reply {
+        // The last 10 bytes say the version and the checksum.
+        Reply::Bulk(mut bytes) if name == "dump" => {
+            bytes.truncate(bytes.len() - 10);
+            bytes.sort_unstable();
+            Reply::Bulk(bytes)
+        }
+        Reply::Array(elements) => {
+            let width = if name == "hgetall" { 2 } else { 1 };
+            let mut elements: Vec<String> =
+                elements.chunks(width).map(|chunk| format!("{chunk:?}")).collect();
+            elements.sort_unstable();
+            Reply::Bulk(elements.join(" ").into_bytes())
+        }
+        reply => reply,
+    }
+}
+
+/// Answers of one server to all requests, and the digest in the end.
+fn answers(requests: &[Words], tier: Option<Tiered>) -> (Vec<Reply>, Digest, u64) {
+    let mut single = Single::new(tier);
+    let memory = tier.and_then(|tier| match tier.pressure {
+        Pressure::Memory(bytes) => Some(bytes),
+        Pressure::AllCold => None,
+    });
+    let mut answers = Vec::new();
+    for (number, words) in requests.iter().enumerate() {
+        single.advance(APART_NANOS);
+        let mut reply = single.ask(words);
+        // Keys and what may not be spilled take what they take.
+        let mut limit = memory.unwrap_or_default();
+        while memory.is_some() && has_no_memory(&reply) {
+            limit += 20_000;
+            single.line(&format!("CONFIG SET maxmemory {limit}"));
+            reply = single.ask(words);
+        }
+        if let Some(memory) = memory.filter(|_| number % 20 == 0) {
+            single.line(&format!("CONFIG SET maxmemory {memory}"));
+        }
+        answers.push(plain(words, reply));
+        if number % 50 == 0 {
+            tier::check(single.keyspace()).unwrap_or_else(|why| panic!("{number}: {why}"));
+        }
+    }
+    let digest = Digest::of_keyspace(single.keyspace());
+    let spilled = single.keyspace().cold().map_or(0, |cold| cold.statistics.spilled.get());
+    (answers, digest, spilled)
+}
+
+fn has_no_memory(reply: &Reply) -> bool {
+    match reply {
+        Reply::Array(replies) => replies.iter().any(has_no_memory),
+        reply => reply.is_error("OOM"),
+    }
+}
+
+#[test]
+fn nobody_can_tell_from_answers_where_values_are() {
+    let seeds = campaign::seeds_or(12, |name| std::env::var(name).ok());
+    let compare = |seed| {
+        let requests = requests(seed);
+        let (expected, digest, _) = answers(&requests, None);
+        let mut random = Random::stream(seed, "tier");
+        let mut moved = 0;
+        for pressure in [Pressure::AllCold, Pressure::Memory(30_000)] {
+            let tier = Tiered { pressure, bytes_max: 64 << 20, ..Tiered::drawn(&mut random) };
+            let (found, found_digest, spilled) = answers(&requests, Some(tier));
+            moved += spilled;
+            for (number, words) in requests.iter().enumerate() {
+                if found[number] != expected[number] {
+                    let (found, expected) = (&found[number], &expected[number]);
+                    let what = text(words);
+                    return Err(format!(
+                        "{tier:?}, request {number}: {what}\nfound    {found:?}\n\
+                         expected {expected:?}"
+                    ));
+                }
+            }
+            if found_digest != digest {
+                return Err(format!("{tier:?}: the data differ in the end"));
+            }
+        }
+        Ok(moved)
+    };
+    let moved = campaign::survive(seeds, compare);
+    let sum = moved.iter().sum();
+    campaign::sum_up(" of answers compared", moved.len(), &[("values spilled", sum)]);
+}
+
+#[test]
+fn a_value_that_is_lost_amid_a_transaction_is_no_other_one() {
+    let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
+    let mut single = Single::new(Some(tier));
+    single.line("SELECT 1");
+    single.line(&format!("SET key {}", "v".repeat(300)));
+    single.line("SELECT 0");
+    (0..50).for_each(|_| single.turn());
+    single.disk.set_read_odds(ReadOdds { failed: 1000, ..ReadOdds::default() });
+    // What it needs is looked for in database 0.
+    for line in ["MULTI", "SELECT 1", "STRLEN key", "APPEND key w", "GET key"] {
+        single.line(line);
+    }
+    let Reply::Array(replies) = single.line("EXEC") else { panic!("it is executed") };
+    let is_lost = |reply: &&Reply| reply.is_error("ERR the value was lost");
+    assert_eq!(replies[1], Reply::Integer(300), "its length is known");
+    assert_eq!(replies.iter().filter(is_lost).count(), 2, "{replies:?}");
+    single.turn();
+    let stopping = &single.server.core.stopping;
+    assert!(matches!(stopping, Some(Stop::Demoted(_))), "{stopping:?}");
+}
+
+#[test]
+fn what_is_flushed_gives_its_space_back() {
+    for (seed, line) in (1..=6).zip(["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB"].into_iter().cycle()) {
+        let tier =
+            Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(seed)) };
+        let mut single = Single::new(Some(tier));
+        let live = |single: &Single| {
+            let cold = single.keyspace().cold().expect("it has a tier");
+            cold.tier.figures().live_records
+        };
+        for number in 0..200 {
+            single.line(&format!("SET key{number} {}", "v".repeat(300)));
+        }
+        assert!(live(&single) > 100, "{}", live(&single));
+        single.line(line);
+        (0..400).for_each(|_| single.turn());
+        assert_eq!(live(&single), 0, "{line}");
+        tier::check(single.keyspace()).expect("nothing is there");
+    }
+}
