@@ -19,7 +19,7 @@ PAGE = paths.ROOT / "docs/commands.md"
 WRITER = "tests/introspection/commands.py"
 
 # Sentinel's container, and what only a server of this kind answers.
-OWN = {"sentinel": "of Redis Sentinel: what its clients ask", "client|reads": "Kiln's own"}
+OWN = {"sentinel": "of Redis Sentinel: what its clients ask", "client|reads": "Kiln's own", "object|tier": "Kiln's own"}
 
 
 def rows(file):

@@ -27,6 +27,7 @@ var leftOut = map[string]string{
 	"OBJECT FREQ":     "tells about accesses, which no log holds",
 	"OBJECT IDLETIME": "tells about accesses, which no log holds",
 	"OBJECT REFCOUNT": "tells about memory, not about data",
+	"OBJECT TIER":     "tells where a value lies, which no log holds",
 	"PFDEBUG":         "shows the encoding of a value",
 	"PFSELFTEST":      "touches no key, and takes long",
 	"XACKDEL":         "no oracle knows Redis 8.2",
