@@ -84,7 +84,7 @@ impl Default for ColdLimits {
     }
 }
 
-/// What was done with cold values, for INFO.
+/// Counters of cold values, for INFO.
 #[derive(Clone, Default, Debug)]
 pub struct ColdStatistics {
     /// Values that were moved out, and how many of them were written for it.
@@ -285,7 +285,7 @@ impl Keyspace {
         self.databases.iter().map(Database::cold_keys).sum()
     }
 
-    /// Whether a value is lost in this process.
+    /// Whether a value of this process could not be read back: it is lost here, not in the log.
     pub fn has_lost_value(&self) -> bool {
         self.cold.as_deref().is_some_and(|cold| cold.failure.borrow().is_some())
     }

@@ -18,7 +18,7 @@ pub const TIER_ROWS: [usize; 5] = [
 pub struct TierSettings {
     /// Absolute; `None`: all values stay in memory. Not moved by a later CONFIG SET of `dir`.
     pub directory: Option<PathBuf>,
-    /// What the tier may take, in bytes. More than 0 if there is a directory.
+    /// The largest size of the file, in bytes. More than 0 if there is a directory.
     pub bytes_max: u64,
     /// 1 to 64.
     pub read_threads: usize,

@@ -184,7 +184,7 @@ impl SlowRange {
 impl Drop for SlowRange {
     fn drop(&mut self) {
         // SAFETY: the mapping is this range's own, whole, and what was handed out of it is gone:
-        // that is for its holder to keep.
+        // that is for its holder to keep. If the kernel refuses, its addresses stay taken.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
