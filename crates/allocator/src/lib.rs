@@ -2,18 +2,21 @@
 //!
 //! Small values by the million are what a server holds: jemalloc has size classes with little
 //! waste. It is a crate of its own because its C takes minutes to build, which nothing but the
-//! program should wait for, and because its purging needs `unsafe`: the safe interface leaves it
-//! out. Absent on purpose: any use of it by name. What allocates asks Rust's global allocator.
+//! program should wait for, and because much of what it offers needs `unsafe`: the safe interface
+//! leaves it out. Absent on purpose: any use of it by name. What allocates asks Rust's global allocator.
 //!
 //! Pages that were freed stay with the allocator for a while, because taking them back from the
 //! system costs a fault each. That while ends by itself only where allocations go on; a server
 //! that has just loaded and then idles would keep what loading freed.
+
+mod heap;
 
 use base::machine::AllocatorUsage;
 use std::ffi::CStr;
 use std::ptr;
 use tikv_jemalloc_ctl::{epoch, stats};
 
+pub use heap::JemallocHeap;
 pub use tikv_jemallocator::Jemalloc;
 
 /// How long freed pages are kept, in milliseconds. A table that grows frees and takes segments all

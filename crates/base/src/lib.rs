@@ -7,6 +7,7 @@
 //! | [`ids`] | positions, epochs, slots, databases: integers that must not be swapped |
 //! | [`time`] | wall-clock and monotonic instants, and the [`Clock`] that tells them |
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
+//! | [`heap`] | how the allocator's blocks lie, for who moves them |
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`tls`] | settings of encrypted connections |
@@ -19,6 +20,7 @@
 
 pub mod disk;
 pub mod driver;
+pub mod heap;
 pub mod ids;
 pub mod machine;
 pub mod seeds;

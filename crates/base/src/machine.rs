@@ -1,8 +1,10 @@
 //! What the process is and what it uses of its machine, as INFO shows it.
 
+use crate::heap::Heap;
 use crate::tls::TlsSettings;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the process uses now. 0 where the machine does not tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,6 +107,10 @@ pub trait Machine: Send + Sync {
     /// they have for keys.
     fn interpreter_bytes(&self, counted: usize) -> usize {
         counted
+    }
+    /// The allocator, if it tells where blocks lie.
+    fn heap(&self) -> Option<Arc<dyn Heap>> {
+        None
     }
     /// The allocator, as INFO calls it. Of a machine that does not say, the one of a release.
     fn allocator_name(&self) -> &'static str {

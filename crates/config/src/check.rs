@@ -88,15 +88,6 @@ pub fn title_template(template: &[u8]) -> Verdict {
     Ok(())
 }
 
-pub fn no_defragmentation(value: &[u8]) -> Verdict {
-    if value.eq_ignore_ascii_case(b"yes") {
-        return Err("Active defragmentation cannot be enabled: it requires a Redis server \
-                    compiled with a modified Jemalloc like the one shipped by default with the \
-                    Redis source distribution");
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

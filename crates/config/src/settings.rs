@@ -3,6 +3,7 @@
 //! Derived from [`Config`] after every change. The engine's share has a type of its own, because
 //! the engine does not know that configuration files exist.
 
+pub mod defrag;
 pub mod tier;
 pub mod tls;
 
@@ -10,6 +11,7 @@ use crate::Config;
 use crate::table::row;
 use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
 use base::tls::TlsSettings;
+use defrag::{DefragSettings, defrag_settings};
 use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
@@ -128,6 +130,7 @@ pub struct NodeSettings {
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
     pub tier: TierSettings,
+    pub defrag: DefragSettings,
     /// In bytes.
     pub repl_backlog_size: u64,
     /// Who this server is to its master; the password may be empty.
@@ -257,6 +260,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         enable_module_command: allowed(config, const { row("enable-module-command") }),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
         tier: tier_settings(config),
+        defrag: defrag_settings(config),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         masteruser: config.text(const { row("masteruser") }).to_vec(),
         masterauth: config.text(const { row("masterauth") }).to_vec(),

@@ -25,7 +25,6 @@ const LOG_REPLICATES: &str = "replicas follow the transaction log";
 const LOADS_AS_IT_COMES: &str = "a master's data set is loaded as its bytes arrive";
 const ONE_SHARD: &str = "one shard owns all slots";
 const TLS_AUTH_CLIENTS_USER: &str = "CN: a client is the user that its certificate names";
-const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
@@ -186,13 +185,13 @@ pub const DIRECTIVES: &[Directive] = &[
     toggle("lazyfree-lazy-user-del", "no").shown(FREED_ASIDE),
     toggle("lazyfree-lazy-user-flush", "no").shown(FREED_ASIDE),
     toggle("jemalloc-bg-thread", "yes").shown("the allocator always purges in the background"),
-    toggle("activedefrag", "no").check(check::no_defragmentation).shown(NO_DEFRAG),
-    size("active-defrag-ignore-bytes", "100mb", 1, LONG_MAX).shown(NO_DEFRAG),
-    integer("active-defrag-threshold-lower", "10", 0, 1000).shown(NO_DEFRAG),
-    integer("active-defrag-threshold-upper", "100", 0, 1000).shown(NO_DEFRAG),
-    integer("active-defrag-cycle-min", "1", 1, 99).shown(NO_DEFRAG),
-    integer("active-defrag-cycle-max", "25", 1, 99).shown(NO_DEFRAG),
-    integer("active-defrag-max-scan-fields", "1000", 1, LONG_MAX).shown(NO_DEFRAG),
+    toggle("activedefrag", "no"),
+    size("active-defrag-ignore-bytes", "100mb", 1, LONG_MAX),
+    integer("active-defrag-threshold-lower", "10", 0, 1000),
+    integer("active-defrag-threshold-upper", "100", 0, 1000),
+    integer("active-defrag-cycle-min", "1", 1, 99),
+    integer("active-defrag-cycle-max", "25", 1, 99),
+    integer("active-defrag-max-scan-fields", "1000", 1, LONG_MAX),
 
     // Encodings.
     integer("hash-max-listpack-entries", "512", 0, LONG_MAX).alias("hash-max-ziplist-entries"),

@@ -31,6 +31,7 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
+pub use fetch::WithValue;
 pub(crate) use fetch::note_use;
 pub use spill::Spilled;
 
@@ -118,6 +119,8 @@ pub struct ColdStore {
     pins: BTreeMap<KeyHash, u32>,
     /// Databases that were flushed: their places are given back bit by bit.
     leaving: VecDeque<Leaving>,
+    /// Bytes of values that are being read to come into memory: there must be room for them.
+    pub coming_bytes: usize,
     /// Why a value is lost in this process, if one is.
     failure: RefCell<Option<String>>,
     /// The bytes of the value that goes or comes; kept for its memory.
@@ -150,6 +153,7 @@ impl ColdStore {
             hand: Hand::default(),
             pins: BTreeMap::new(),
             leaving: VecDeque::new(),
+            coming_bytes: 0,
             failure: RefCell::new(None),
             content: Vec::new(),
         }
@@ -166,9 +170,10 @@ impl ColdStore {
         self.failure.borrow_mut().get_or_insert(why);
     }
 
-    /// Bytes of memory of the store itself.
+    /// Bytes of memory of the store itself, or that it may come to take.
     pub fn allocated_bytes(&self) -> usize {
-        self.tier.figures().allocated_bytes as usize + self.guests.capacity() * size_of::<Guest>()
+        let guests = self.guests.capacity() * size_of::<Guest>();
+        self.tier.reserved_bytes() + guests + self.coming_bytes
     }
 
     /// Gives the space of a record back, if there is one.

@@ -19,6 +19,7 @@
 //! | | [`digest`] | what keys hold in 128 bits, for comparison |
 //! | | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
 //! | | [`cold`] | values that are not in memory: spilled, fetched |
+//! | | [`moving`] | blocks of memory allocated anew, because of where they lie |
 //! | state | [`keyspace`] | the databases: tables of entries, expiry times |
 //! | | `snapshot` | the whole keyspace as it was at one instant, beside writes |
 //! | parts | [`unit`] | what one unit did, saw and said |
@@ -72,6 +73,7 @@ pub mod interest;
 pub mod keyspace;
 pub mod load;
 pub mod master;
+pub mod moving;
 pub mod notify;
 mod number;
 mod prefetch;

@@ -21,7 +21,7 @@ impl Refusal {
         Self::of("WRONGTYPE Operation against a key holding the wrong kind of value");
     /// What is not in memory is met only by mistake: see [`crate::cold`].
     pub(crate) const NOT_IN_MEMORY: Self = Self::of("ERR the value is not in memory");
-    pub(crate) const LOST: Self =
+    pub const LOST: Self =
         Self::of("ERR the value was lost by the tier; it is loaded again from the log");
     pub const INVALID_HOST: Self = Self::of("ERR Invalid master host");
     pub const SYNTAX: Self = Self::of("ERR syntax error");

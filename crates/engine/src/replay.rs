@@ -57,13 +57,14 @@ impl Keyspace {
             if batch.is_empty() {
                 return Ok(count);
             }
+            let mut ready = batch.len();
             if self.cold.is_some() {
                 let count = count + batch.len() as u64;
                 let lost = |_| ApplyError::Impossible { effect_index: count };
-                self.fetch_for_effects(&batch).map_err(lost)?;
+                ready = self.fetch_for_effects(&batch).map_err(lost)?;
             }
-            self.prefetch_keys(&batch);
-            for (database, key, effect) in batch.drain(..) {
+            self.prefetch_keys(&batch[..ready]);
+            for (database, key, effect) in batch.drain(..ready) {
                 let impossible = || ApplyError::Impossible { effect_index: count };
                 if !self.has_databases_of(database, &effect) {
                     return Err(impossible());

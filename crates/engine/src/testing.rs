@@ -10,12 +10,13 @@ use crate::execute::Engine;
 use crate::ids::SubscriberId;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
+use crate::moving::{Mover, MovingHand};
 use crate::number::format_double;
 use crate::settings::Settings;
 use crate::stream_id::StreamId;
 use crate::subscribers::Sort;
 use crate::unit::{Context, Unit};
-use crate::value::{Element, Entry, EntryRef, StringValue, Value, encoding, type_name};
+use crate::value::{Element, EntryRef, StringValue, Value, encoding, type_name};
 use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
 use std::cell::RefCell;
@@ -39,6 +40,8 @@ pub struct Bench {
     pub protocol: Protocol,
     /// The arguments of [`Self::resume`], for the next command.
     resumed: Option<(Vec<u8>, Vec<StreamId>)>,
+    /// Where the walk stands on which the engine's blocks move.
+    moving: MovingHand,
     /// Where the twin has its values: none of them is in memory when an effect comes.
     twin_file: MemoryFile,
 }
@@ -87,6 +90,10 @@ impl ColdSource for MemoryFile {
     }
 }
 
+/// Steps of the moving walk before each command, and elements of a value in each.
+const MOVING_STEPS: usize = 1;
+const MOVED_ELEMENTS: usize = 16;
+
 /// Limits by which nearly every value may be spilled.
 pub(crate) const ALL_COLD: ColdLimits = ColdLimits {
     // What is shorter has an encoding of its own.
@@ -134,6 +141,7 @@ impl Bench {
             engine: Engine::new(keyspace, 1),
             twin,
             twin_file,
+            moving: MovingHand::default(),
             twin_interest,
             unit: Unit::new(0),
             interest,
@@ -171,7 +179,17 @@ impl Bench {
         reply
     }
 
+    /// Has blocks of the engine's keyspace allocated anew, of which no command may notice anything.
+    fn move_blocks(&mut self) {
+        let wanted = &mut |_: usize, _: &dyn Fn() -> usize| true;
+        let mut mover = Mover::new(wanted);
+        for _ in 0..MOVING_STEPS {
+            self.engine.keyspace.move_blocks(&mut self.moving, MOVED_ELEMENTS, &mut mover);
+        }
+    }
+
     fn run_words_alone(&mut self, words: &[&[u8]]) -> String {
+        self.move_blocks();
         let command = command(words);
         let mut buffer = Vec::new();
         let mut ranges = Vec::new();
@@ -273,8 +291,8 @@ pub(crate) fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), H
     let databases = keyspace.databases();
     let entries = databases.flat_map(|(id, db)| db.table().iter().map(move |entry| (id, entry)));
     let held = |entry: EntryRef<'_>| {
-        let looked_at = keyspace.looked_at(entry);
-        let held = held(looked_at.as_ref().map_or(entry, Entry::as_ref));
+        let whole = keyspace.with_value(entry).expect("nothing is lost");
+        let held = held(whole.as_ref());
         assert_eq!(held.type_name, type_name(entry));
         assert_eq!(held.encoding, encoding(entry));
         held

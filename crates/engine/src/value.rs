@@ -8,6 +8,7 @@ pub(crate) mod content;
 pub(crate) mod growing;
 pub(crate) mod hash;
 pub(crate) mod list;
+mod moving;
 mod older;
 pub(crate) mod set;
 pub(crate) mod sorted;

@@ -167,8 +167,7 @@ impl<'a> View<'a> {
         if let Some(count) = value::known_count(entry) {
             return Ok(count.into());
         }
-        let looked_at = self.keyspace.looked_at(entry).ok_or(Refusal::LOST)?;
-        of(self, looked_at.as_ref())
+        of(self, self.keyspace.with_value(entry)?.as_ref())
     }
 
     /// The string at `key`.

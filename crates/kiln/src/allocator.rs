@@ -30,6 +30,7 @@ pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners
         allocator_usage: allocator::usage,
         allocator_purge: purge,
         allocator_report: report,
+        heap: allocator::JemallocHeap::new().map(|heap| Arc::new(heap) as _),
     }
 }
 
@@ -64,5 +65,6 @@ pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners
         allocator_report: || {
             "this build uses the system's allocator, which tells nothing\n".to_owned()
         },
+        heap: None,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod client_limits;
 mod client_memory;
 pub(crate) mod clients;
 mod cold;
+mod compaction;
 mod demand;
 pub(crate) mod describe;
 mod expiry;
@@ -258,8 +259,6 @@ pub struct Core {
     /// Whether memory was over its limit, and nothing could be evicted, when the running request
     /// passed the gate.
     pub(crate) is_short_of_room: bool,
-    /// Since when the tier takes no values in, while it does not.
-    behind_since: Option<MonotonicNanos>,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,
     /// Why a request of the master's stream was refused, the first since the link last asked.
@@ -309,7 +308,6 @@ impl Core {
             guards: Guards::default(),
             begun: None,
             is_short_of_room: false,
-            behind_since: None,
             forced_master: None,
             master_refused: None,
             leadership,

@@ -2,11 +2,12 @@
 //!
 //! A request is parked until every value that it needs has come, and judged again from the gate
 //! then. Meanwhile the values that it needs are pinned: those that have come must not go before
-//! the last one is there.
+//! the last one is there. So what is pinned for all clients together has a limit: a request that
+//! would exceed it waits for others to end, in the order in which they came.
 
 use base::{ConnectionId, MonotonicNanos};
 use engine::ids::KeyHash;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tier::Place;
 
 /// Who waits for which values.
@@ -16,6 +17,12 @@ pub(crate) struct Fetches {
     waiting: BTreeMap<u64, Vec<ConnectionId>>,
     /// What each client waits for.
     clients: BTreeMap<ConnectionId, Waiting>,
+    /// Clients for whose values there is no room yet.
+    queue: VecDeque<Claim>,
+    /// Clients whose turn has come, and who have not asked again yet.
+    admitted: BTreeMap<ConnectionId, Claim>,
+    /// Bytes of the values that are pinned, or will be for who is admitted.
+    pinned_bytes: usize,
 }
 
 /// What a client's request waits for.
@@ -26,21 +33,71 @@ struct Waiting {
     places: usize,
     /// The keys whose values it needs.
     pinned: Vec<KeyHash>,
+    /// Bytes of those that were not in memory.
+    bytes: usize,
+}
+
+/// Room that a client's request needs.
+#[derive(Clone, Copy)]
+struct Claim {
+    client: ConnectionId,
+    bytes: usize,
+    since: MonotonicNanos,
+}
+
+/// What a client's request needs.
+pub(crate) struct Needed {
+    /// Values that have not come yet.
+    pub places: Vec<Place>,
+    /// The keys whose values it needs.
+    pub pinned: Vec<KeyHash>,
+    /// Bytes of those that were not in memory.
+    pub bytes: usize,
 }
 
 impl Fetches {
-    /// A client waits from `since` on for the values at these places, and has these keys pinned.
-    pub fn add(
+    /// Asks for room for so many bytes of a client's values. Since when it waits, if it has it now;
+    /// else [`Self::admit`] tells when its turn comes.
+    pub fn claim(
         &mut self,
         client: ConnectionId,
-        places: &[Place],
-        pinned: Vec<KeyHash>,
-        since: MonotonicNanos,
-    ) {
-        for place in places {
+        bytes: usize,
+        bytes_max: usize,
+        now: MonotonicNanos,
+    ) -> Option<MonotonicNanos> {
+        if let Some(claim) = self.admitted.remove(&client) {
+            self.pinned_bytes -= claim.bytes;
+            return Some(claim.since);
+        }
+        let claim = Claim { client, bytes, since: now };
+        if self.queue.is_empty() && self.has_room(&claim, bytes_max) {
+            return Some(now);
+        }
+        self.queue.push_back(claim);
+        None
+    }
+
+    fn has_room(&self, claim: &Claim, bytes_max: usize) -> bool {
+        self.pinned_bytes == 0 || self.pinned_bytes + claim.bytes <= bytes_max
+    }
+
+    /// The next client for whose values there is room now: its request is to be judged again.
+    pub fn admit(&mut self, bytes_max: usize) -> Option<ConnectionId> {
+        let claim = *self.queue.front().filter(|claim| self.has_room(claim, bytes_max))?;
+        self.queue.pop_front();
+        self.pinned_bytes += claim.bytes;
+        self.admitted.insert(claim.client, claim);
+        Some(claim.client)
+    }
+
+    /// A client waits from `since` on for what its request needs.
+    pub fn add(&mut self, client: ConnectionId, needed: Needed, since: MonotonicNanos) {
+        let Needed { places, pinned, bytes } = needed;
+        for place in &places {
             self.waiting.entry(place.bits()).or_default().push(client);
         }
-        self.clients.insert(client, Waiting { since, places: places.len(), pinned });
+        self.pinned_bytes += bytes;
+        self.clients.insert(client, Waiting { since, places: places.len(), pinned, bytes });
     }
 
     /// The value at a place has come, or is there no more; hands over who waits for nothing else,
@@ -60,11 +117,72 @@ impl Fetches {
         if self.clients.is_empty() {
             return Vec::new();
         }
-        self.clients.remove(&client).map_or(Vec::new(), |waiting| waiting.pinned)
+        let Some(waiting) = self.clients.remove(&client) else { return Vec::new() };
+        self.pinned_bytes -= waiting.bytes;
+        waiting.pinned
+    }
+
+    /// A client needs no room any more that it has not made use of.
+    pub fn give_up(&mut self, client: ConnectionId) {
+        if let Some(claim) = self.admitted.remove(&client) {
+            self.pinned_bytes -= claim.bytes;
+        }
+        self.queue.retain(|claim| claim.client != client);
     }
 
     /// Whether no client waits.
     pub fn is_empty(&self) -> bool {
-        self.clients.is_empty()
+        self.clients.is_empty() && self.queue.is_empty() && self.admitted.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: MonotonicNanos = MonotonicNanos(7);
+
+    fn client(number: u64) -> ConnectionId {
+        ConnectionId(number)
+    }
+
+    fn needed(bytes: usize) -> Needed {
+        Needed { places: vec![], pinned: vec![], bytes }
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_waits_for_others_in_its_turn() {
+        let mut fetches = Fetches::default();
+        for number in 1..=2 {
+            assert_eq!(fetches.claim(client(number), 40, 100, NOW), Some(NOW));
+            fetches.add(client(number), needed(40), NOW);
+        }
+        // The second of these would fit, and comes behind the first.
+        assert_eq!(fetches.claim(client(3), 30, 100, NOW), None);
+        assert_eq!(fetches.claim(client(4), 10, 100, NOW), None);
+        assert_eq!(fetches.admit(100), None);
+        fetches.take_pinned(client(1));
+        let admitted = [(); 3].map(|()| fetches.admit(100));
+        assert_eq!(admitted, [Some(client(3)), Some(client(4)), None]);
+        assert_eq!(fetches.claim(client(3), 30, 100, MonotonicNanos(9)), Some(NOW));
+        fetches.add(client(3), needed(30), NOW);
+        // It needs it no more, or went.
+        fetches.give_up(client(4));
+        fetches.take_pinned(client(2));
+        fetches.take_pinned(client(3));
+        assert!(fetches.is_empty() && fetches.pinned_bytes == 0);
+    }
+
+    #[test]
+    fn one_that_exceeds_the_limit_by_itself_has_its_turn_when_no_other_waits() {
+        let mut fetches = Fetches::default();
+        assert_eq!(fetches.claim(client(1), 10, 100, NOW), Some(NOW));
+        fetches.add(client(1), needed(10), NOW);
+        assert_eq!(fetches.claim(client(2), 1000, 100, NOW), None);
+        assert_eq!(fetches.claim(client(3), 1000, 100, NOW), None);
+        fetches.give_up(client(2));
+        assert_eq!(fetches.admit(100), None);
+        fetches.take_pinned(client(1));
+        assert_eq!(fetches.admit(100), Some(client(3)));
     }
 }

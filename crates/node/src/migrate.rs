@@ -34,7 +34,6 @@ use engine::dump::dump;
 use engine::notify::Class;
 use engine::refusal::Refusal;
 use engine::unit::Context;
-use engine::value::Entry;
 use exchange::Exchange;
 use moving::{Guard, Moving};
 use peers::idle::{Idle, IdleConnections};
@@ -318,12 +317,15 @@ impl Migrations {
             let found =
                 core.shard.engine.look(context, &mut core.shard.unit, &mut core.interest, |view| {
                     let entry = view.peek(name)?;
-                    let looked_at = view.keyspace().looked_at(entry);
-                    let entry = looked_at.as_ref().map_or(entry, Entry::as_ref);
-                    Some((dump(entry.value(), view.work()), entry.expire_at()))
+                    let whole = view.keyspace().with_value(entry).ok()?;
+                    Some((dump(whole.as_ref().value(), view.work()), entry.expire_at()))
                 });
             let observed = core.settle_unit();
             core.spread(observed, None);
+            if core.shard.engine.keyspace.has_lost_value() {
+                // This life ends, and its migrations with it.
+                return;
+            }
             let Some((payload, expire_at)) = found else { continue };
             let dumped = Dumped {
                 index,

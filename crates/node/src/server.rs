@@ -179,6 +179,7 @@ impl Server {
         if counted != self.core.counts_clients() {
             self.core.count_everybody();
         }
+        self.core.set_compaction();
         self.set_policy();
     }
 
@@ -234,8 +235,7 @@ impl Server {
         self.core.forget_subscriptions(connection);
         self.core.untrack(connection);
         self.core.unblock(connection);
-        let pinned = self.fetches.take_pinned(connection);
-        self.core.unpin(pinned);
+        self.forget_fetches(connection);
         if let Some(session) = self.core.clients.sessions.remove(connection) {
             self.core.clients.by_id.remove(&session.who.id);
             self.core.clients.held_bytes -= session.output.held_bytes();

@@ -14,6 +14,7 @@
 //! | [`limits`](Limits) | how much it does at a time |
 //! | [`archived`] | copies the log into the archive, and reads it there where it was trimmed |
 //! | [`tiering`] | values that memory has no room for, on a file |
+//! | [`compaction`] | memory that is lost between blocks, won back |
 //! | `clock` | the shard's time, which never goes back and never jumps |
 //!
 //! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
@@ -48,6 +49,7 @@
 
 pub mod archived;
 mod clock;
+pub mod compaction;
 mod lag;
 pub mod leadership;
 mod limits;

@@ -21,6 +21,7 @@ mod open;
 mod parts;
 mod progress;
 
+use crate::compaction::Compaction;
 use crate::leadership::Found;
 use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
@@ -129,6 +130,8 @@ struct Lent {
     readers: Vec<Box<dyn DiskQueue>>,
     /// Where values go that memory has no room for.
     tiering: Option<Tiering>,
+    /// Wins memory back meanwhile.
+    compaction: Option<Compaction>,
 }
 
 enum Stage {
@@ -228,6 +231,11 @@ impl Loading {
         self.lent.tiering.insert(tiering).serve(&mut self.engine.keyspace);
     }
 
+    /// Lets memory be won back that is lost between blocks, here and by the shard that comes of it.
+    pub fn compact_by(&mut self, compaction: Compaction) {
+        self.lent.compaction = Some(compaction);
+    }
+
     /// Gives the threads back, with nothing left to do.
     pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
         match std::mem::replace(&mut self.stage, Stage::Choose) {
@@ -275,6 +283,9 @@ impl Loading {
             };
             self.stage = stage;
             let step = self.make_room(step)?;
+            if let Some(compaction) = &mut self.lent.compaction {
+                compaction.advance(&mut self.engine.keyspace);
+            }
             let now = self.clock.monotonic();
             if self.measured.sample(now) {
                 let keys = self.engine.keyspace.len();
@@ -295,7 +306,7 @@ impl Loading {
     fn make_room(&mut self, step: Step) -> Result<Step, Failure> {
         let Some(tiering) = &mut self.lent.tiering else { return Ok(step) };
         let keyspace = &mut self.engine.keyspace;
-        tiering.poll(keyspace, &mut Vec::new());
+        tiering.poll(keyspace, self.clock.monotonic(), &mut Vec::new());
         if let Some(why) = keyspace.cold_failure() {
             return Err(why.into());
         }
@@ -556,6 +567,7 @@ impl Loading {
         let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
         shard.grown = self.replayed;
         shard.tiering = self.lent.tiering;
+        shard.compaction = self.lent.compaction;
         let found = Found { heartbeats: self.heartbeats, is_free, through };
         Some(Loaded { shard, found })
     }

@@ -18,11 +18,12 @@ mod growth;
 mod pins;
 mod record_id;
 
+use crate::compaction::Compaction;
 use crate::limits::Limits;
 use crate::no_log::NoLog;
 use crate::role::lease_clock::LeaseClock;
 use crate::role::renewal::Renewal;
-use crate::tiering::Tiering;
+use crate::tiering::{Made, Tiering};
 use crate::tracker::Tracker;
 use appender::Appender;
 use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
@@ -38,6 +39,7 @@ pub use growth::Growth;
 pub use pins::Pins;
 pub use record_id::RecordId;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
@@ -60,8 +62,12 @@ pub struct Shard {
     pins: Pins,
     /// The file of values that memory has no room for, if there is one.
     pub tiering: Option<Tiering>,
+    /// Wins memory back that is lost between blocks, if somebody asked for it.
+    pub compaction: Option<Compaction>,
     limits: Limits,
-    events: Vec<LogEvent>,
+    /// What the log told and was not taken up yet, and room for what it tells.
+    events: VecDeque<LogEvent>,
+    polled: Vec<LogEvent>,
     /// The log takes effects, as it said when it was last polled.
     is_open: bool,
     /// Replies wait for nothing: see [`Self::break_tracker`].
@@ -141,8 +147,10 @@ impl Shard {
             checksums: Checksums::default(),
             pins: Pins::default(),
             tiering: None,
+            compaction: None,
             limits,
-            events: Vec::new(),
+            events: VecDeque::new(),
+            polled: Vec::new(),
             is_open,
             is_tracker_broken: false,
             is_clock_broken: false,
@@ -481,9 +489,12 @@ impl Shard {
             return self.learn().unwrap_or(Progress::Nothing);
         }
         let mut events = std::mem::take(&mut self.events);
-        self.appender.borrow_mut().log.poll(&mut events);
+        if events.is_empty() {
+            self.appender.borrow_mut().log.poll(&mut self.polled);
+            events.extend(self.polled.drain(..));
+        }
         let mut progress = Progress::Nothing;
-        for event in events.drain(..) {
+        while let Some(event) = events.pop_front() {
             let found = match &self.duty {
                 // It has just begun to lead.
                 Duty::Leads => {
@@ -498,17 +509,33 @@ impl Shard {
                 Progress::Durable => progress = Progress::Durable,
                 end => {
                     progress = end;
-                    break;
+                    events.clear();
                 }
             }
+            if self.lacks_room() {
+                break;
+            }
         }
-        events.clear();
         self.events = events;
         self.is_open = self.gate() == Gate::Open;
         match &self.duty {
             Duty::Leads => self.learn().unwrap_or(progress),
             Duty::Follows(_) | Duty::Loads => progress,
         }
+    }
+
+    /// Whether a follower has to wait with the next record until values have left memory that the
+    /// ones before it brought in. The other members never wait for that, nor does it for ever.
+    fn lacks_room(&mut self) -> bool {
+        let Duty::Follows(following) = &self.duty else { return false };
+        let now = following.replayer.clock();
+        let Some(tiering) = &mut self.tiering else { return false };
+        tiering.make_room(&mut self.engine.keyspace, 0, now) != Made::Done
+    }
+
+    /// Whether records were read that have to wait for memory.
+    pub fn has_unapplied(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// What became of this primary's records, as far as it was told, amid long commands too.

@@ -24,6 +24,7 @@ mod tests;
 
 use base::UnixMillis;
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
+use base::time::{MonotonicNanos, SECOND};
 use cleaning::Cleaner;
 use engine::cold::{ColdLimits, ColdSource, ColdStore, Spilled};
 use engine::ids::KeyHash;
@@ -117,10 +118,16 @@ pub struct Tiering {
     /// Records that are being read, or wait to be.
     wanted: BTreeMap<u64, KeyHash>,
     writing: BTreeMap<DiskTicket, WriteId>,
+    /// What the file may have grown to.
+    file_bytes: u64,
     cleaner: Cleaner,
     snapshot: SnapshotReader,
-    /// The last write failed: it is tried again a while later.
-    rests: bool,
+    /// The last write failed: until then none is tried.
+    rests_until: Option<MonotonicNanos>,
+    /// When it was last polled.
+    now: MonotonicNanos,
+    /// Since when whoever needs memory has been waiting for writes.
+    behind_since: Option<MonotonicNanos>,
     done: Vec<(DiskTicket, DiskOutcome)>,
     pub statistics: TieringStatistics,
 }
@@ -131,6 +138,28 @@ struct Wanted {
     hash: KeyHash,
     read: Read,
     tries: u32,
+}
+
+/// Steps of moving values out that one request, one record or one turn may take. Each frees more
+/// than most requests add.
+const SPILL_STEPS_MAX: usize = 16;
+
+/// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds. Then
+/// it counts as full. A second: far more than a disk takes that is alive.
+const BEHIND_NANOS_MAX: u64 = SECOND;
+
+/// How long a write that failed is not tried again. The loop turns as often anyway.
+const REST_MILLIS: u64 = 100;
+
+/// What came of an attempt to make room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Made {
+    /// There is room, or nothing more that could be done for it.
+    Done,
+    /// Values must go, and can as soon as others are written.
+    Behind,
+    /// Values must go, and can at once.
+    More,
 }
 
 /// Tries to read a record before its value counts as lost.
@@ -216,9 +245,12 @@ impl Tiering {
             queued: VecDeque::new(),
             wanted: BTreeMap::new(),
             writing: BTreeMap::new(),
+            file_bytes: 0,
             cleaner: Cleaner::default(),
             snapshot: SnapshotReader::default(),
-            rests: false,
+            rests_until: None,
+            now: MonotonicNanos(0),
+            behind_since: None,
             done: Vec::new(),
             statistics: TieringStatistics::default(),
         }
@@ -286,11 +318,11 @@ impl Tiering {
         let read = cold.tier.read(place);
         self.wanted.insert(place.bits(), hash);
         self.queued.push_back(Wanted { hash, read, tries: 0 });
-        self.submit_reads();
+        self.submit_reads(keyspace);
         true
     }
 
-    fn submit_reads(&mut self) {
+    fn submit_reads(&mut self, keyspace: &mut Keyspace) {
         while self.reading.len() < self.limits.reads_max
             && (self.reading.is_empty() || self.reading_bytes < self.limits.read_bytes_max)
             && let Some(wanted) = self.queued.pop_front()
@@ -304,14 +336,19 @@ impl Tiering {
             self.statistics.reads += 1;
             self.statistics.read_bytes += read.length() as u64;
         }
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.coming_bytes = self.reading_bytes;
+        }
     }
 
     /// Takes up what was read and written since the last call, and goes on with what there is to
     /// do. The places that need not be waited for any more are appended to `arrived`.
-    pub fn poll(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
+    pub fn poll(&mut self, keyspace: &mut Keyspace, now: MonotonicNanos, arrived: &mut Vec<Place>) {
+        self.now = now;
         self.take_reads(keyspace, arrived);
         self.take_writes(keyspace);
-        self.submit_reads();
+        self.submit_reads(keyspace);
+        self.shrink(keyspace);
         self.read_for_snapshot(keyspace);
         self.submit_writes(keyspace);
         keyspace.release_flushed(self.limits.released_per_turn);
@@ -375,15 +412,15 @@ impl Tiering {
                 Ok(Ok(bytes)) => {
                     self.statistics.writes += 1;
                     self.statistics.written_bytes += bytes;
-                    self.rests = false;
+                    self.rests_until = None;
                     cold.tier.written(id);
                 }
                 Ok(Err(error)) => {
                     self.statistics.failed_writes += 1;
-                    if !self.rests {
+                    if self.rests_until.is_none() {
                         tracing::error!("the tier cannot be written: {error}");
                     }
-                    self.rests = true;
+                    self.rests_until = Some(self.now.after_millis(REST_MILLIS));
                     cold.tier.failed(id);
                 }
                 Err(_) => cold.tier.failed(id),
@@ -394,8 +431,7 @@ impl Tiering {
 
     /// Hands what is to be written to the thread that writes.
     fn submit_writes(&mut self, keyspace: &mut Keyspace) {
-        // One write that failed is tried again when the loop turns anyway.
-        if self.rests && !self.writing.is_empty() {
+        if self.rests_until.is_some_and(|until| self.now < until || !self.writing.is_empty()) {
             return;
         }
         let Some(cold) = keyspace.cold_mut() else { return };
@@ -409,6 +445,26 @@ impl Tiering {
         self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
     }
 
+    /// Gives the end of the file back that the tier has no use for. Not for every segment that
+    /// comes and goes at its end.
+    fn shrink(&mut self, keyspace: &mut Keyspace) {
+        let Some(cold) = keyspace.cold_mut() else { return };
+        let wanted = cold.tier.drop_free_end();
+        if wanted >= self.file_bytes {
+            self.file_bytes = wanted;
+            return;
+        }
+        let file = Arc::clone(&self.file);
+        // Behind the writes under way, and before those to come.
+        self.writes.submit(Box::new(move || -> DiskOutcome {
+            if let Err(error) = file.set_length(wanted) {
+                tracing::warn!("the tier's file cannot be made shorter: {error}");
+            }
+            Box::new(())
+        }));
+        self.file_bytes = wanted;
+    }
+
     /// Reads the values that a snapshot under way waits for.
     pub fn read_for_snapshot(&mut self, keyspace: &mut Keyspace) {
         self.snapshot.go_on(keyspace, &self.file, &self.sealer, &mut *self.reads);
@@ -416,6 +472,8 @@ impl Tiering {
 
     /// Moves values out of memory until `bytes` are freed, as far as one step goes.
     pub fn spill(&mut self, keyspace: &mut Keyspace, bytes: usize, now: UnixMillis) -> Spilled {
+        // Pieces may have been written since the turn began.
+        self.take_writes(keyspace);
         let spilled = keyspace.spill(bytes, self.limits.buckets_per_step, now);
         self.submit_writes(keyspace);
         // A tier that is full may only lack a segment that is being cleaned.
@@ -423,6 +481,33 @@ impl Tiering {
             Spilled::Nothing if self.cleaner.is_busy() => Spilled::Behind,
             spilled => spilled,
         }
+    }
+
+    /// Moves values out of memory if `maxmemory` is exceeded, by what is `beside` the keyspace and
+    /// by what it holds itself.
+    pub fn make_room(&mut self, keyspace: &mut Keyspace, beside: u64, now: UnixMillis) -> Made {
+        for _ in 0..SPILL_STEPS_MAX {
+            let over = keyspace.bytes_over_limit(beside);
+            if over == 0 {
+                self.behind_since = None;
+                return Made::Done;
+            }
+            match self.spill(keyspace, over, now) {
+                Spilled::Enough | Spilled::More => {}
+                Spilled::Behind => {
+                    let since = *self.behind_since.get_or_insert(self.now);
+                    let waits = self.now.since(since) < BEHIND_NANOS_MAX;
+                    return if waits { Made::Behind } else { Made::Done };
+                }
+                Spilled::Nothing => return Made::Done,
+            }
+        }
+        Made::More
+    }
+
+    /// Since when whoever needs memory has been waiting for writes.
+    pub fn behind_since(&self) -> Option<MonotonicNanos> {
+        self.behind_since
     }
 
     /// Whether something is under way that will wake the loop.

@@ -41,6 +41,7 @@ use std::ptr::NonNull;
 pub use handle::{EntryMut, EntryRef};
 use layout::{KIND_BOXED, KIND_COLD, Parts, Traits};
 
+use crate::mover::Mover;
 use crate::prefetch::prefetch;
 use crate::table::{Element, KeyHasher};
 
@@ -318,6 +319,29 @@ unsafe impl<V> Element for Entry<V> {
 
     fn hash(element: EntryRef<'_, V>, hasher: &KeyHasher) -> u64 {
         hasher.hash(element.key())
+    }
+
+    unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
+        let block = block_at(raw);
+        let parts = || Parts::of(block);
+        let moves = mover.takes(block.addr().get(), || parts().size());
+        // A light one has no box, and is not looked at.
+        let boxed = (raw & COLD_BIT == 0 && parts().kind() == KIND_BOXED)
+            .then(|| parts().boxed_address())
+            .filter(|address| mover.takes(*address, size_of::<V>));
+        if let Some(address) = boxed {
+            let old = std::ptr::with_exposed_provenance_mut::<V>(address);
+            // SAFETY: the address came from `Box::into_raw`, the entry owns the box, and its block,
+            // which nobody else borrows, names the new one at once.
+            let moved = Box::new(*unsafe { Box::from_raw(old) });
+            parts().set_boxed_address(Box::into_raw(moved).expose_provenance());
+        }
+        if !moves {
+            return raw;
+        }
+        // SAFETY: the caller hands a live entry over, and goes on with what is returned.
+        let moved = unsafe { Parts::moved(block) };
+        moved.as_ptr().expose_provenance() as u64 | raw & COLD_BIT
     }
 
     #[inline]

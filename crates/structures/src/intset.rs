@@ -12,6 +12,7 @@
 #[cfg(any(test, feature = "twins"))]
 pub(crate) mod twin;
 
+use crate::mover::Mover;
 use crate::size_class::size_class;
 
 const HEADER_BYTES: usize = 8;
@@ -92,6 +93,11 @@ impl Intset {
     /// The whole intset as it goes into an RDB file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Moves the bytes, if `mover` takes them.
+    pub fn move_block(&mut self, mover: &mut Mover<'_>) {
+        mover.vec(&mut self.bytes);
     }
 
     /// Bytes of memory behind the set, without the struct itself.

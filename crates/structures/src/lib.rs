@@ -14,6 +14,7 @@
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
 //! | [`ratio`] | which blocks lie in slow memory, so that a share of all bytes does | |
+//! | [`mover`] | blocks that are allocated anew because of where they lie | |
 //! | `size_class`, `varint` | the allocator's sizes, lengths in few bytes | `varint` |
 //! | `prefetch` | a hint to the processor | yes |
 //! | `twin`, `chosen` | for tests: safe twins, keys that an attacker would choose | |
@@ -31,6 +32,7 @@ pub mod hll;
 pub mod intset;
 pub mod listpack;
 pub mod member;
+pub mod mover;
 pub mod ordered;
 mod prefetch;
 pub mod quicklist;
@@ -46,6 +48,7 @@ pub use entry::{Cold, Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
 pub use member::{Field, FieldMut, FieldRef, Member, MemberBuffer, MemberRef};
+pub use mover::Mover;
 pub use ordered::OrderedTree;
 pub use quicklist::Quicklist;
 pub use sorted_set::{Scored, SortedSet};

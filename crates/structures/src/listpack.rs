@@ -30,6 +30,7 @@ pub use check::ListpackError;
 pub use encoding::{Item, parse_integer};
 pub use iter::Iter;
 
+use crate::mover::Mover;
 use buffer::Buffer;
 use encoding::{END, Encoded, backlen_len, decode, entry_len, read_backlen};
 
@@ -340,6 +341,11 @@ impl Listpack {
         self.bytes.splice(end, 1, entries.len());
         self.bytes[end..].copy_from_slice(entries);
         self.set_header(count);
+    }
+
+    /// Moves the bytes, if `mover` takes them.
+    pub fn move_block(&mut self, mover: &mut Mover<'_>) {
+        self.bytes.move_block(mover);
     }
 
     /// Gives memory back that an earlier, larger size left behind.

@@ -32,6 +32,7 @@ pub use field::{Field, FieldMut, FieldRef};
 pub(crate) use scored::{ScoredItem, ScoredMember, ScoredRef};
 
 use crate::listpack::parse_integer;
+use crate::mover::Mover;
 use crate::prefetch::prefetch;
 use crate::table::{Element, KeyHasher};
 
@@ -181,6 +182,18 @@ unsafe impl Element for Member {
 
     fn hash(element: MemberRef<'_>, hasher: &KeyHasher) -> u64 {
         hasher.hash(element.bytes(&mut MemberBuffer::new()))
+    }
+
+    unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
+        if raw & INTEGER_MARK == 1 {
+            return raw;
+        }
+        let block = block::at(raw);
+        // SAFETY: a value without the mark is the address of a live text block, which the caller
+        // hands over.
+        let bytes = || block::text_block_bytes(unsafe { block::text(block) }.len());
+        // SAFETY: as above; the block's size follows from the text's length.
+        block::raw_of(unsafe { block::moved(block, bytes, mover) })
     }
 
     #[inline]

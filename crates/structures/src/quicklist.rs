@@ -30,6 +30,7 @@ pub use iter::Iter;
 pub use node::{NodeLimits, NodeRef};
 
 use crate::listpack::{Item, Listpack};
+use crate::mover::Mover;
 use node::Node;
 use spine::Spine;
 
@@ -155,6 +156,23 @@ impl Quicklist {
     /// Adds an element from an RDB file as a node of its own.
     pub fn push_plain_node(&mut self, element: Vec<u8>) {
         self.spine.push_node(End::Back, Node::plain(element));
+    }
+
+    /// Moves what `mover` takes of up to `nodes_max` nodes from the one with `from` nodes before it
+    /// on. Returns where to go on, `None` at the end.
+    pub fn move_blocks(
+        &mut self,
+        from: usize,
+        nodes_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<usize> {
+        let mut next = self.spine.place_of(from);
+        for _ in 0..nodes_max {
+            let place = next?;
+            self.spine.edit(place, |node| node.move_block(mover));
+            next = self.spine.next(place);
+        }
+        next.map(|_| from + nodes_max)
     }
 
     /// Bytes of memory behind the list, without the struct itself. O(1).

@@ -19,6 +19,7 @@ pub(crate) mod twin;
 use std::ops::Range;
 
 use crate::member::{ScoredItem, ScoredMember, ScoredRef};
+use crate::mover::Mover;
 use crate::ordered::{LexBound, OrderedTree, ScoreBound};
 use crate::table::{KeyHasher, Table};
 
@@ -61,6 +62,34 @@ impl SortedSet {
     /// Bytes of memory behind the set, without the struct itself.
     pub fn allocated_bytes(&self) -> usize {
         self.member_bytes + self.table.allocated_bytes() + self.tree.allocated_bytes()
+    }
+
+    /// Moves what `mover` takes from the hash `position` on, in up to `buckets_max` buckets of the
+    /// table. Returns where to go on, `None` at the end. Blocks of the tree stay.
+    pub fn move_blocks(
+        &mut self,
+        position: u64,
+        buckets_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<u64> {
+        let mut taken = Vec::new();
+        self.table.sweep(position, buckets_max, |member| {
+            if mover.takes(member.address(), || member.allocated_bytes()) {
+                taken.push((self.hash(member.member()), member.item()));
+            }
+        });
+        for (hash, item) in taken {
+            // Its address is in the tree.
+            let address = item.address();
+            let is_it = |member: ScoredRef<'_>| member.address() == address;
+            let Some(mut found) = self.table.find_mut_where(hash, is_it) else { continue };
+            let (score, member) = (found.as_ref().score(), found.as_ref().member());
+            self.tree.remove(score, member).expect("the tree holds what the table holds");
+            found.update(ScoredMember::elsewhere);
+            assert!(self.tree.insert(found.as_ref().item()), "the tree holds what the table holds");
+        }
+        // What is left of it are the buckets.
+        self.table.move_blocks(position, buckets_max, mover, |_, _| {})
     }
 
     fn hash(&self, member: &[u8]) -> u64 {

@@ -34,10 +34,12 @@
 //! | `resize` | growing, splitting, merging, the directory |
 //! | `scan` | iteration, SCAN, random picks |
 //! | `walk` | the snapshot walk |
+//! | `moving` | blocks allocated anew |
 //! | `occupied` | a found element that may be changed or removed |
 
 mod bucket;
 mod hasher;
+mod moving;
 mod occupied;
 mod resize;
 mod scan;
@@ -58,6 +60,7 @@ use segment::{Segment, Spot};
 use segments::Segments;
 use walk::Walk;
 
+use crate::mover::Mover;
 use crate::prefetch::prefetch;
 
 /// What a table holds: an owner that can be turned into 48 bits and back.
@@ -105,6 +108,13 @@ pub unsafe trait Element: Sized {
     /// Asks the processor to load what `raw` refers to. Any value is allowed.
     #[inline]
     fn prefetch(_raw: u64) {}
+    /// Moves the blocks of `raw` that `mover` takes, and returns what stands for the element now.
+    /// Panics, if `mover` does, before anything has moved.
+    ///
+    /// # Safety
+    /// `raw` came from [`Self::into_raw`], and nobody else borrows it. Its ownership goes over to
+    /// what is returned.
+    unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64;
 }
 
 /// A hash table of `E`, keyed by the bytes that each element carries.

@@ -26,7 +26,8 @@ pub struct Limits {
     /// Bytes of pieces in memory, open ones and those not yet written, from which on nothing more
     /// is taken. 8 MiB are 5 ms of a disk that writes 1.8 GB/s.
     pub buffered_bytes_max: usize,
-    /// Writes handed out at a time. One: a second would only lengthen the wait of the log's sync.
+    /// Writes handed out at a time. They are done one after another, so that the log's sync waits
+    /// for one at most; who does them need not wait for the loop between them.
     pub writes_max: usize,
     /// How full the tier may become, in percent of the capacity without the segments that cleaning
     /// keeps free. At 90, under uniform overwriting, each byte is written 5.2 times: greedy
@@ -52,7 +53,7 @@ impl Limits {
         alone_bytes_min: 16 << 10,
         record_bytes_max: 4 << 20,
         buffered_bytes_max: 8 << 20,
-        writes_max: 1,
+        writes_max: 4,
         fill_percent_max: 90,
         free_percent_min: 5,
         free_segments_min: 4,

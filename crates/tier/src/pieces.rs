@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Buffers that are kept for pieces to come: what two streams take while a write is under way.
-const SPARE_BUFFERS_MAX: usize = 3;
+pub(crate) const SPARE_BUFFERS_MAX: usize = 3;
 
 /// Names one attempt to write a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

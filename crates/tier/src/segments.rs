@@ -16,6 +16,10 @@ use crate::segment::{Segment, State, Taken};
 use crate::victim::Search;
 use std::collections::BTreeSet;
 
+/// Free segments at the end of the file are given up if they are more than are kept free anyway, and
+/// than this part of what is before them.
+const DROPPED_PART: usize = 8;
+
 /// Somebody's right to read what is released, until it is handed back.
 #[derive(Debug)]
 pub struct Hold(u64);
@@ -285,6 +289,24 @@ impl Segments {
         {
             self.table.pop();
         }
+    }
+
+    /// Whether more than half of the segments that were ever used are free.
+    pub(crate) fn is_mostly_free(&self) -> bool {
+        self.free.len() * 2 > self.table.len()
+    }
+
+    /// Forgets free segments at the end, if they are enough: those that come and go all the time
+    /// stay.
+    pub(crate) fn drop_free_end(&mut self) {
+        let ends = self.table.iter().rev();
+        let free = ends.take_while(|segment| segment.state == State::Free).count();
+        let kept = self.table.len() - free;
+        if free <= self.free_min() + kept / DROPPED_PART {
+            return;
+        }
+        self.table.truncate(kept);
+        self.free.retain(|index| (*index as usize) < kept);
     }
 
     /// Changes a segment's accounts, and the totals with them.

@@ -97,6 +97,12 @@ impl Driven {
         }
     }
 
+    /// Gives the end of the file back that nothing needs.
+    fn shrink(&mut self) {
+        let length = self.tier.drop_free_end() as usize;
+        self.file.truncate(length);
+    }
+
     /// The bytes of the file there, and nothing where it was never written.
     fn bytes(&self, offset: u64, length: usize) -> Vec<u8> {
         let from = (offset as usize).min(self.file.len());

@@ -3,7 +3,7 @@
 use crate::cleaning::Cleaning;
 use crate::figures::Figures;
 use crate::limits::{Limits, PAGE_BYTES};
-use crate::pieces::{Piece, Pieces, Write, WriteId};
+use crate::pieces::{Piece, Pieces, SPARE_BUFFERS_MAX, Write, WriteId};
 use crate::place::Place;
 use crate::read::Read;
 use crate::record::{self, HEADER_BYTES, Header};
@@ -163,8 +163,15 @@ impl Tier {
     pub fn close_pieces(&mut self) {
         for sort in [Sort::Demoted, Sort::Survivor] {
             self.close_piece(sort, false);
+        }
+        self.close_empty_segments();
+    }
+
+    fn close_empty_segments(&mut self) {
+        for sort in [Sort::Demoted, Sort::Survivor] {
             let segment = self.stream(sort).segment.as_ref().map(|segment| segment.taken.index);
             if segment.is_some_and(|index| !self.segments.has_live(index)) {
+                self.close_piece(sort, false);
                 self.close_segment(sort, false);
             }
         }
@@ -221,11 +228,30 @@ impl Tier {
         self.segments.reset();
     }
 
+    /// Forgets the end of the file if nothing lies there, and it is a good part of the file; how
+    /// long the file must be.
+    pub fn drop_free_end(&mut self) -> u64 {
+        // An open segment may be all that stands there.
+        if self.segments.is_mostly_free() {
+            self.close_empty_segments();
+        }
+        self.segments.drop_free_end();
+        self.segments.table_count() as u64 * self.limits.segment_bytes as u64
+    }
+
+    /// Bytes of memory that the tier may come to take, which it is best counted with from the
+    /// start: buffers fill when memory is short.
+    pub fn reserved_bytes(&self) -> usize {
+        let Limits { buffered_bytes_max, piece_bytes, .. } = self.limits;
+        buffered_bytes_max + SPARE_BUFFERS_MAX * piece_bytes + self.segments.allocated_bytes()
+    }
+
     pub fn figures(&self) -> Figures {
         let segment_bytes = self.limits.segment_bytes as u64;
         let totals = self.segments.totals();
         let buffered = self.buffered_bytes();
         let allocated = buffered + self.pieces.spare_bytes() + self.segments.allocated_bytes();
+        debug_assert!(allocated <= self.reserved_bytes(), "{allocated}");
         Figures {
             live_records: totals.live_records,
             live_bytes: totals.live_bytes,

@@ -3,6 +3,7 @@
 use crate::descriptors::Room;
 use crate::net::Listeners;
 use crate::tls::Tls;
+use base::heap::Heap;
 use base::machine::{AllocatorUsage, Identity, KeyHolder, Listening, Machine, Usage};
 use base::tls::TlsSettings;
 use std::fs;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 /// Reads `/proc`; the allocator, which the binary chooses, is asked through functions of the
 /// binary.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RealMachine {
     /// The TLS configurations, shared with the network driver.
     pub tls: Arc<Tls>,
@@ -23,6 +24,8 @@ pub struct RealMachine {
     pub allocator_usage: fn() -> AllocatorUsage,
     pub allocator_purge: fn(),
     pub allocator_report: fn() -> String,
+    /// How blocks lie, if the allocator tells.
+    pub heap: Option<Arc<dyn Heap>>,
 }
 
 impl Machine for RealMachine {
@@ -72,6 +75,10 @@ impl Machine for RealMachine {
 
     fn listen(&self, listening: &Listening) -> Result<(), String> {
         self.listeners.reopen(listening).map_err(|error| error.to_string())
+    }
+
+    fn heap(&self) -> Option<Arc<dyn Heap>> {
+        self.heap.clone()
     }
 
     fn clients_max(&self) -> usize {
@@ -166,6 +173,7 @@ mod tests {
             allocator_usage: AllocatorUsage::default,
             allocator_purge: || {},
             allocator_report: String::new,
+            heap: None,
         }
     }
 

@@ -16,6 +16,26 @@ use tier::{Place, Read};
 const TAG_FETCHED: u8 = 1;
 const TAG_USED_AGAIN: u8 = 3;
 
+/// Bytes of values that are read together for a record of the log, as they lie in the store; one
+/// value may exceed them. There must be memory for them before others leave.
+const FETCHED_BYTES_MAX: usize = 1 << 20;
+
+/// An entry with its value.
+pub enum WithValue<'a> {
+    InMemory(EntryRef<'a>),
+    /// A copy, made for who asks.
+    Beside(Entry),
+}
+
+impl WithValue<'_> {
+    pub fn as_ref(&self) -> EntryRef<'_> {
+        match self {
+            Self::InMemory(entry) => *entry,
+            Self::Beside(entry) => entry.as_ref(),
+        }
+    }
+}
+
 /// Whether an effect on a key asks for the value that the key has.
 fn changes_value(effect: &Effect<'_>, key: &[u8]) -> bool {
     match effect {
@@ -135,27 +155,33 @@ impl Keyspace {
         }
     }
 
-    /// Has the values in memory that these effects change, whatever that takes: what a record of
-    /// the log needs is read together.
+    /// Has the values in memory that the first of these effects change, whatever that takes: what
+    /// a record of the log needs is read together, as far as it is not too much. Of how many, and
+    /// of one at least.
     ///
     /// # Errors
     /// One is lost, which is noted.
     pub(crate) fn fetch_for_effects(
         &mut self,
         effects: &[(DatabaseId, &[u8], Effect<'_>)],
-    ) -> Result<(), Refusal> {
-        let mut cold = Vec::new();
+    ) -> Result<usize, Refusal> {
+        let (mut cold, mut bytes, mut count) = (Vec::new(), 0, 0);
         for (database, key, effect) in effects {
             if changes_value(effect, key)
                 && self.databases.get(database.0 as usize).is_some()
                 && let Some(place) = self.cold_place(*database, key)
             {
+                bytes += place.length();
+                if count > 0 && bytes > FETCHED_BYTES_MAX {
+                    break;
+                }
                 cold.push((place, self.hash(key)));
             }
+            count += 1;
         }
         cold.sort_unstable();
         cold.dedup();
-        let Some(store) = &self.cold else { return Ok(()) };
+        let Some(store) = &self.cold else { return Ok(count) };
         let mut reads = Vec::new();
         let mut fetched = Vec::new();
         for (place, hash) in cold {
@@ -180,12 +206,22 @@ impl Keyspace {
         for (place, hash, content) in fetched {
             self.put_fetched(hash, place, &content);
         }
-        Ok(())
+        Ok(count)
     }
 
-    /// The entry of a cold value, with the value in it, beside the keyspace: for who looks at it
-    /// once. `None` if it is in memory, or lost, which is noted.
-    pub fn looked_at(&self, entry: EntryRef<'_>) -> Option<Entry> {
+    /// The entry with its value: beside the keyspace, if the value is not in memory. For who looks
+    /// at it once.
+    ///
+    /// # Errors
+    /// It is lost, which is noted.
+    pub fn with_value<'a>(&'a self, entry: EntryRef<'a>) -> Result<WithValue<'a>, Refusal> {
+        if !entry.is_cold() {
+            return Ok(WithValue::InMemory(entry));
+        }
+        self.looked_at(entry).map(WithValue::Beside).ok_or(Refusal::LOST)
+    }
+
+    fn looked_at(&self, entry: EntryRef<'_>) -> Option<Entry> {
         let ValueRef::Cold(value) = entry.value() else { return None };
         let cold = self.cold.as_deref()?;
         let content = cold.content_at(value.place)?;

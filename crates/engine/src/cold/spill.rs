@@ -156,8 +156,12 @@ impl Keyspace {
             let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
             if is_out || is_fruitless && buckets >= buckets_max {
                 self.dismiss_guests(0);
-                let is_enough = self.entry_bytes() <= wanted;
-                return if is_enough { Spilled::Enough } else { Spilled::Nothing };
+                if self.entry_bytes() <= wanted {
+                    return Spilled::Enough;
+                }
+                // What is pinned can go as soon as the requests that wait for it have run.
+                let has_pins = self.cold.as_ref().is_some_and(|cold| !cold.pins.is_empty());
+                return if has_pins { Spilled::Behind } else { Spilled::Nothing };
             }
             if buckets >= buckets_max {
                 return Spilled::More;
@@ -228,8 +232,10 @@ impl Keyspace {
             let passed = victims.len() + BUCKETS_AT_ONCE;
             cold.hand.sampled_for = cold.hand.sampled_for.saturating_sub(passed as u32);
             cold.hand.victims = victims;
-            // What fits into no record is met in each round.
-            if cold.statistics.spilled.get() > spilled_before {
+            // What fits into no record is met in each round. Rounds in which the store took nothing
+            // say nothing of what there is to spill.
+            let is_behind = refused == Some(Refused::Behind);
+            if is_behind || cold.statistics.spilled.get() > spilled_before {
                 cold.hand.rounds = 0;
             }
         }

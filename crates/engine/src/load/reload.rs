@@ -4,24 +4,32 @@ use super::Loader;
 use crate::keyspace::{Database, Keyspace};
 use crate::rdb::{Crc64, RdbError};
 use crate::save::{checksum, put_database, put_end, put_entry, put_header};
-use crate::value::Entry;
 use base::UnixMillis;
+
+/// Why values were not replaced by what their bytes say.
+#[derive(Debug)]
+pub enum ReloadError {
+    /// The bytes cannot be read back.
+    Bytes(RdbError),
+    /// A value is not in memory and cannot be read.
+    Lost,
+}
 
 impl Keyspace {
     /// Replaces every value by what its bytes say. Nothing that a client can see changes but
     /// encodings, which follow the present settings, so there are no effects.
     ///
     /// # Errors
-    /// The bytes cannot be read back, which is a bug; the keyspace is as before then.
-    pub fn reload(&mut self, now: UnixMillis) -> Result<(), RdbError> {
+    /// The bytes cannot be read back, which is a bug, or a value is lost, which is noted; the
+    /// keyspace is as before then.
+    pub fn reload(&mut self, now: UnixMillis) -> Result<(), ReloadError> {
         let mut bytes = Vec::new();
         put_header(&mut bytes, self.file_version(), &[]);
         for (id, database) in self.databases() {
             put_database(&mut bytes, id);
             for entry in database.table().iter() {
-                let looked_at = self.looked_at(entry);
-                let entry = looked_at.as_ref().map_or(entry, Entry::as_ref);
-                put_entry(&mut bytes, entry, now, &self.settings, &self.work);
+                let whole = self.with_value(entry).map_err(|_| ReloadError::Lost)?;
+                put_entry(&mut bytes, whole.as_ref(), now, &self.settings, &self.work);
             }
         }
         put_end(&mut bytes);
@@ -30,7 +38,7 @@ impl Keyspace {
         bytes.extend_from_slice(&checksum(crc));
         let mut fresh = Self::with_hasher(self.settings.clone(), self.hasher);
         fresh.databases = self.databases.iter().map(|_| Database::new(self.hasher)).collect();
-        Loader::new(&bytes[..], now).load_all(&mut fresh)?;
+        Loader::new(&bytes[..], now).load_all(&mut fresh).map_err(ReloadError::Bytes)?;
         for database in std::mem::replace(&mut self.databases, fresh.databases) {
             self.dispose(database);
         }

@@ -13,7 +13,7 @@ use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use structures::entry::ValueRef;
-use structures::{Intset, KeyHasher, Member, MemberRef, Table};
+use structures::{Intset, KeyHasher, Member, MemberRef, Mover, Table};
 
 /// Largest intset whatever `set-max-intset-entries` says: Redis's bound, which keeps the bytes of
 /// a set of 64-bit integers countable in 32 bits.
@@ -193,6 +193,16 @@ impl Set {
 }
 
 impl MemberTable {
+    /// Moves what `mover` takes of up to `buckets_max` buckets: see [`Table::move_blocks`].
+    pub(crate) fn move_blocks(
+        &mut self,
+        from: u64,
+        buckets_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<u64> {
+        self.table.move_blocks(from, buckets_max, mover, |_, _| {})
+    }
+
     #[cfg(test)]
     pub(crate) fn lookup_steps(&self) -> u64 {
         self.table.lookup_steps()

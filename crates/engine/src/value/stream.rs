@@ -50,6 +50,7 @@ use crate::work::Work;
 use block::Block;
 use std::collections::BTreeMap;
 use structures::Listpack;
+use structures::Mover;
 use structures::entry::ValueRef;
 
 /// The most bytes of a block, or of the fields of an entry: the limit of a listpack, as in Redis.
@@ -127,6 +128,19 @@ impl Stream {
     /// How many entries were ever added.
     pub fn added(&self) -> u64 {
         self.added
+    }
+
+    /// Moves what `mover` takes of up to `blocks_max` blocks, behind as many as `from` says. Returns
+    /// where to go on, `None` at the end.
+    pub(crate) fn move_blocks(
+        &mut self,
+        from: usize,
+        blocks_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<usize> {
+        let end = from + blocks_max;
+        self.blocks.values_mut().skip(from).take(blocks_max).for_each(|it| it.move_block(mover));
+        (end < self.blocks.len()).then_some(end)
     }
 
     /// The number of blocks.

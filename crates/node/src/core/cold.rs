@@ -5,21 +5,17 @@ use crate::session::OwnedRequest;
 use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
 use config::settings::tier::TierSettings;
-use engine::cold::{ColdLimits, Spilled};
+use engine::cold::ColdLimits;
 use engine::command::{Args, Flags, Outcome};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
 use shard::Shard;
-use shard::tiering::{Tiering, TieringLimits};
+use shard::tiering::{Made, Tiering, TieringLimits};
+use std::collections::BTreeSet;
 use tier::Place;
 
-/// Steps of moving values out that one request, or one turn, may take. Each frees more than most
-/// requests add.
-const SPILL_STEPS_MAX: usize = 16;
-
-/// How long requests that need memory wait for a tier that does not take values in, in
-/// nanoseconds. Then it counts as full. A second: far more than a disk takes that is alive.
-const BEHIND_NANOS_MAX: u64 = 1_000_000_000;
+/// The part of `maxmemory` that values may take which requests wait for.
+const PINNED_SHARE: u64 = 4;
 
 impl Process {
     /// The file of values that memory has no room for, if `tier` names a directory.
@@ -130,6 +126,32 @@ impl Core {
         needs
     }
 
+    /// Whether the values that a request needs, and that are not in memory, are more than may be
+    /// pinned at all: they could only come by pushing everything else out.
+    pub(crate) fn needs_too_much(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        let keyspace = &self.shard.engine.keyspace;
+        let mut places = BTreeSet::new();
+        self.for_each_request(client, command, args, |database, command, args| {
+            Self::for_each_needed(command, args, |key| {
+                places.extend(keyspace.cold_place(database, key));
+            });
+        });
+        places.iter().map(|place| place.length()).sum::<usize>() > self.pinned_bytes_max()
+    }
+
+    /// Bytes of values that may be pinned at a time, as they lie on the tier.
+    pub(crate) fn pinned_bytes_max(&self) -> usize {
+        match self.shard.engine.keyspace.settings.maxmemory {
+            0 => usize::MAX,
+            maxmemory => (maxmemory / PINNED_SHARE) as usize,
+        }
+    }
+
     /// Calls back with a request, or with each of the queue that it executes, and the database that
     /// it is about.
     fn for_each_request(
@@ -179,24 +201,11 @@ impl Core {
     pub(crate) fn spill(&mut self) -> Option<Room> {
         let beside = self.client_bytes();
         let Shard { engine, tiering, .. } = &mut self.shard;
-        let tiering = tiering.as_mut()?;
-        for _ in 0..SPILL_STEPS_MAX {
-            let over = engine.keyspace.bytes_over_limit(beside);
-            if over == 0 {
-                self.behind_since = None;
-                return None;
-            }
-            match tiering.spill(&mut engine.keyspace, over, self.turn.now) {
-                Spilled::Enough | Spilled::More => {}
-                Spilled::Behind => {
-                    let since = *self.behind_since.get_or_insert(self.turn.monotonic);
-                    let waits = self.turn.monotonic.since(since) < BEHIND_NANOS_MAX;
-                    return waits.then_some(Room::Behind);
-                }
-                Spilled::Nothing => return None,
-            }
+        match tiering.as_mut()?.make_room(&mut engine.keyspace, beside, self.turn.now) {
+            Made::Done => None,
+            Made::Behind => Some(Room::Behind),
+            Made::More => Some(Room::More),
         }
-        Some(Room::More)
     }
 
     /// Has the values come that an ordinary request will need, as far as they are not in memory.
@@ -241,6 +250,10 @@ impl Core {
             return Ok(());
         }
         let database = session.database;
+        if self.has_cold() && self.has_cold_in(database, command, args) {
+            // What calls before this one brought in may go, or a long script would bring in all.
+            self.spill();
+        }
         let keyspace = &mut self.shard.engine.keyspace;
         let mut fetched = Ok(());
         Self::for_each_needed(command, args, |key| {

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::session::{Blocked, Session, Why};
 use base::time::MILLISECOND;
 use engine::cold::ColdStatistics;
-use shard::tiering::TieringStatistics;
+use shard::tiering::{Tiering, TieringStatistics};
 use tier::Figures;
 
 /// The tier at one instant. What its counters count began with the tier, and so in this life of the
@@ -42,7 +42,7 @@ impl Core {
         let waits = |session: &&Session| {
             matches!(session.blocked, Some(Blocked::Parked { why: Why::Values, .. }))
         };
-        let behind = self.behind_since.filter(|_| tiering.is_some());
+        let behind = tiering.and_then(Tiering::behind_since);
         let settings = &self.process.settings.tier;
         let fetches = &self.process.fetches;
         let micros = |percent| fetches.percentile(percent).div_ceil(1000);

@@ -81,6 +81,10 @@ impl Link {
             // The stream itself may have begun it.
             return Some(Dispatched::Later);
         }
+        if core.spill().is_some() {
+            // A master is never refused, so it waits for memory.
+            return Some(Dispatched::Later);
+        }
         if args.is(0, "REPLCONF") {
             if args.len() > 1 && args.is(1, "GETACK") {
                 self.acknowledge_from(core, client);

@@ -6,7 +6,7 @@ use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
 use crate::server::Server;
 use crate::server::functions::Function;
-use crate::server::gate::Pass;
+use crate::server::gate::{OUT_OF_MEMORY, Pass};
 use crate::session::{Blocked, OwnedRequest, Why};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use catalog::{CommandId, Demand, Registered};
@@ -91,6 +91,10 @@ impl Server {
         }
         let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
         if let Some(why) = self.what_to_wait_for(&asker, command, demand, args, queues) {
+            if why == Why::Values && self.core.needs_too_much(client, command, args) {
+                self.refuse_request(client, written, known, OUT_OF_MEMORY);
+                return Dispatched::Done;
+            }
             self.wait(client, why, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
@@ -220,6 +224,7 @@ impl Server {
         let pinned = self.fetches.take_pinned(client);
         let dispatched = self.dispatch(client, Some(request.command), request.args());
         self.core.unpin(pinned);
+        self.end_claim(client);
         self.core.clients.at_mut(client).newest.is_confirmed = false;
         if dispatched == Dispatched::Later {
             self.core.block(client, Blocked::Parked { why, request, deadline, turn });
@@ -328,6 +333,11 @@ impl Server {
         args: Args<'_>,
         outcome: Outcome,
     ) {
+        // What met a lost value amid its work has found something else, or nothing.
+        let outcome = match self.core.shard.engine.keyspace.has_lost_value() {
+            true => Err(Refusal::LOST),
+            false => outcome,
+        };
         let command = self.core.process.catalog.command(call.command);
         let is_failed = outcome.is_err() || std::mem::take(&mut self.core.turn.has_failed);
         if let Err(refusal) = outcome {

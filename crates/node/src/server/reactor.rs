@@ -20,6 +20,9 @@ use engine::eviction::Room;
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
 
+/// When to look again whether there is room for records that were read, in nanoseconds.
+const UNAPPLIED_NANOS: u64 = 1_000_000;
+
 /// How long a clean stop waits for the transaction log, in nanoseconds. Longer than the election of
 /// a service's leader takes, shorter than service managers wait.
 const STOP_NANOS_MAX: u64 = 30_000_000_000;
@@ -114,6 +117,7 @@ impl Server {
         self.wake_ready();
         self.evict();
         self.has_more_to_untrack = self.core.limit_tracked();
+        self.core.compact();
         self.tick();
         self.link.advance(&mut self.core, driver);
         self.members.advance(&self.core, driver);
@@ -205,7 +209,11 @@ impl Server {
             .filter(|_| !self.core.leadership.is_lapsed);
         let members = self.members.wait_nanos(&self.core);
         let role = self.role_wait_nanos();
+        let compaction = self.core.compaction_wait_nanos(self.core.turn.monotonic);
+        // Its writes wake the loop too, but not once the tier counts as full.
+        let unapplied = self.core.shard.has_unapplied().then_some(UNAPPLIED_NANOS);
         let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
+        let waits = waits.chain(compaction).chain(unapplied);
         Some(waits.fold(TICK_NANOS, u64::min))
     }
 

@@ -45,6 +45,7 @@ impl Server {
         if let Some(tiering) = tiering {
             loading.spill_to(tiering);
         }
+        loading.compact_by(process.compaction());
         Ok(loading)
     }
 
@@ -115,6 +116,7 @@ impl Server {
             );
         }
         self.core.shard = shard;
+        self.core.set_compaction();
         self.drop_caches();
         self.link.compare_configured_master(&self.core);
         let member = self.core.process.member();

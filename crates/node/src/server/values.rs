@@ -1,30 +1,59 @@
 //! Values that are not in memory: fetched for requests that wait, moved out when memory is short.
 
 use crate::core::Stop;
+use crate::fetches::Needed;
 use crate::server::Server;
-use crate::session::OwnedRequest;
+use crate::session::{Blocked, OwnedRequest, Why};
 use base::ConnectionId;
 
 impl Server {
     /// Has the values come that a request needs, which is being parked. Those that are there need
     /// not be waited for.
     pub(crate) fn fetch_for(&mut self, client: ConnectionId, request: &OwnedRequest) {
-        let (needed, cold) = self.core.needed_of(client, request);
-        let (shard, mut awaited) = (&mut self.core.shard, Vec::new());
+        let (pinned, cold) = self.core.needed_of(client, request);
+        let bytes = cold.iter().map(|(_, place)| place.length()).sum();
+        let (bytes_max, now) = (self.core.pinned_bytes_max(), self.core.lap_time());
+        let Some(since) = self.fetches.claim(client, bytes, bytes_max, now) else { return };
+        let (shard, mut places) = (&mut self.core.shard, Vec::new());
         let keyspace = &mut shard.engine.keyspace;
         if let Some(store) = keyspace.cold_mut() {
-            needed.iter().for_each(|hash| store.pin(*hash));
+            pinned.iter().for_each(|hash| store.pin(*hash));
         }
         if let Some(tiering) = &mut shard.tiering {
             for (hash, place) in cold {
                 if tiering.fetch(keyspace, hash, place) {
-                    awaited.push(place);
+                    places.push(place);
                 }
             }
         }
-        let since = self.core.lap_time();
-        self.fetches.add(client, &awaited, needed, since);
-        if awaited.is_empty() {
+        if places.is_empty() {
+            self.core.clients.resuming.push_back(client);
+        }
+        self.fetches.add(client, Needed { places, pinned, bytes }, since);
+    }
+
+    /// A client's request was judged again, and waits for values no more unless it has claimed room
+    /// anew: others may have their turn.
+    pub(crate) fn end_claim(&mut self, client: ConnectionId) {
+        let waits = |why: &Blocked| matches!(why, Blocked::Parked { why: Why::Values, .. });
+        let session = self.core.clients.sessions.get(client);
+        if !session.and_then(|session| session.blocked.as_ref()).is_some_and(waits) {
+            self.fetches.give_up(client);
+        }
+        self.admit_fetches();
+    }
+
+    /// A client has gone.
+    pub(crate) fn forget_fetches(&mut self, client: ConnectionId) {
+        let pinned = self.fetches.take_pinned(client);
+        self.core.unpin(pinned);
+        self.fetches.give_up(client);
+        self.admit_fetches();
+    }
+
+    /// Has the requests judged again for whose values there is room now.
+    fn admit_fetches(&mut self) {
+        while let Some(client) = self.fetches.admit(self.core.pinned_bytes_max()) {
             self.core.clients.resuming.push_back(client);
         }
     }
@@ -42,7 +71,8 @@ impl Server {
         let shard = &mut self.core.shard;
         let Some(tiering) = &mut shard.tiering else { return };
         let mut arrived = std::mem::take(&mut self.arrived);
-        tiering.poll(&mut shard.engine.keyspace, &mut arrived);
+        let now = self.core.turn.monotonic;
+        tiering.poll(&mut shard.engine.keyspace, now, &mut arrived);
         if !arrived.is_empty() {
             let now = self.core.lap_time();
             let resuming = &mut self.core.clients.resuming;
@@ -55,6 +85,8 @@ impl Server {
             }
         }
         self.arrived = arrived;
+        // The limit may have changed.
+        self.admit_fetches();
         self.discard_garbage();
         if let Some(why) = self.core.shard.engine.keyspace.cold_failure()
             && !matches!(self.core.stopping, Some(Stop::Demoted(_) | Stop::Now))

@@ -163,7 +163,7 @@ impl Tiered {
 
     fn poll(&mut self) -> Vec<Place> {
         let mut arrived = Vec::new();
-        self.tiering.poll(&mut self.keyspace, &mut arrived);
+        self.tiering.poll(&mut self.keyspace, MonotonicNanos(0), &mut arrived);
         arrived
     }
 

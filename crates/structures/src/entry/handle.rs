@@ -190,6 +190,15 @@ impl<'a, V> EntryMut<'a, V> {
         }
     }
 
+    /// The boxed value, whose blocks are to move. Its copy stays good: it must not be changed.
+    pub fn boxed_to_move(&mut self) -> Option<&mut V> {
+        let parts = Parts::of(self.block);
+        let address = (parts.kind() == KIND_BOXED).then(|| parts.boxed_address())?;
+        // SAFETY: the address came from `Box::<V>::into_raw`, and the entry, which owns the box, is
+        // exclusive while `self` is borrowed.
+        Some(unsafe { &mut *std::ptr::with_exposed_provenance_mut(address) })
+    }
+
     /// The boxed value.
     pub fn boxed_mut(&mut self) -> Option<&mut V> {
         let again = Self { block: self.block, entry: PhantomData };

@@ -141,11 +141,47 @@ impl Parts {
     /// The size of the block.
     #[inline]
     pub fn size(&self) -> usize {
-        match self.kind() {
-            KIND_BYTES => self.size_with_bytes(self.bytes().1),
-            KIND_COLD => size_class(self.head_bytes() + COLD_BYTES),
-            _ => size_class(self.head_bytes() + WORD_BYTES),
+        size_class(self.content_bytes())
+    }
+
+    /// Bytes of the block that are in use.
+    #[inline]
+    fn content_bytes(&self) -> usize {
+        let value_bytes = match self.kind() {
+            KIND_BYTES => {
+                let len = self.bytes().1;
+                varint::len(len) + len
+            }
+            KIND_COLD => COLD_BYTES,
+            _ => WORD_BYTES,
+        };
+        self.head_bytes() + value_bytes
+    }
+
+    /// The same block elsewhere: only what is in use of it is copied.
+    ///
+    /// # Safety
+    /// `block` is a live entry, and nobody uses it again.
+    pub unsafe fn moved(block: NonNull<u8>) -> NonNull<u8> {
+        let parts = Self::of(block);
+        let layout = layout(parts.size());
+        // SAFETY: the size is not zero.
+        let allocated = unsafe { alloc(layout) };
+        let Some(moved) = NonNull::new(allocated) else { handle_alloc_error(layout) };
+        // SAFETY: the content lies within the old block, and both blocks have its size; nobody else
+        // knows the new one.
+        unsafe {
+            moved.copy_from_nonoverlapping(block, parts.content_bytes());
+            Self::free(block);
         }
+        moved
+    }
+
+    /// Puts another box into the value's place. Only for `KIND_BOXED`.
+    pub fn set_boxed_address(&self, address: usize) {
+        debug_assert_eq!(self.kind(), KIND_BOXED);
+        // SAFETY: a value of this kind is an address of eight bytes.
+        unsafe { self.value().cast::<u64>().write_unaligned(address as u64) };
     }
 
     /// Frees the block, not what is boxed.

@@ -10,6 +10,7 @@
 //! settle in the middle of it all: that halves the room that is left, and so happens a few times
 //! while a node of 8 KiB fills.
 
+use crate::mover::Mover;
 use crate::size_class::size_class;
 use std::ops::{Deref, DerefMut, Range};
 
@@ -113,6 +114,11 @@ impl Buffer {
         if self.memory.len() - self.range().end < more {
             *self = Self::with_capacity(size_class(self.len() + room), self);
         }
+    }
+
+    /// Moves the bytes and their room, if `mover` takes them.
+    pub(super) fn move_block(&mut self, mover: &mut Mover<'_>) {
+        mover.boxed(&mut self.memory);
     }
 
     /// Gives the room back, up to the allocator's next size.

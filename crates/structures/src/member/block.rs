@@ -1,8 +1,10 @@
 //! Blocks of lengths and bytes: their layout, allocation and freeing.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::MaybeUninit;
 
 use super::Block;
+use crate::mover::Mover;
 use crate::size_class::size_class;
 use crate::varint;
 
@@ -19,6 +21,30 @@ pub(super) fn allocate(bytes: usize) -> Block {
     // SAFETY: no class is of size zero.
     let allocated = unsafe { alloc(layout) };
     Block::new(allocated).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// The same block elsewhere, if `mover` takes it.
+///
+/// # Safety
+/// `block` came from [`allocate`] with what `bytes` says; if another one is returned, nobody uses
+/// it again.
+pub(super) unsafe fn moved(
+    block: Block,
+    bytes: impl Fn() -> usize,
+    mover: &mut Mover<'_>,
+) -> Block {
+    if !mover.takes(block.addr().get(), &bytes) {
+        return block;
+    }
+    let bytes = bytes();
+    let moved = allocate(bytes);
+    // SAFETY: both blocks have so many bytes, and nobody else knows the new one. What was never
+    // written is copied as what it is.
+    unsafe {
+        moved.cast::<MaybeUninit<u8>>().copy_from_nonoverlapping(block.cast(), bytes);
+        free(block, bytes);
+    }
+    moved
 }
 
 /// # Safety

@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 
 use super::{Block, block};
+use crate::mover::Mover;
 use crate::prefetch::prefetch;
 use crate::size_class::size_class;
 use crate::table::{Element, KeyHasher};
@@ -240,6 +241,15 @@ unsafe impl Element for Field {
 
     fn hash(element: FieldRef<'_>, hasher: &KeyHasher) -> u64 {
         hasher.hash(element.name())
+    }
+
+    unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
+        let mark = raw & TIMED_MARK as u64;
+        let block = block::at(raw & !mark);
+        let bytes = || Parts::of(block::at(raw)).size();
+        // SAFETY: the value is the address of a live block with its mark, which the caller hands
+        // over; its size follows from the lengths in it and the mark.
+        block::raw_of(unsafe { block::moved(block, bytes, mover) }) | mark
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{Block, block};
+use crate::mover::Mover;
 use crate::ordered::OrderedItem;
 use crate::prefetch::prefetch;
 use crate::size_class::size_class;
@@ -47,6 +48,11 @@ impl ScoredMember {
         Self { block, owner: PhantomData }
     }
 
+    /// The same in another block. The tree must not hold it.
+    pub(crate) fn elsewhere(self) -> Self {
+        Self::new(self.as_ref().member(), self.as_ref().score())
+    }
+
     pub(crate) fn as_ref(&self) -> ScoredRef<'_> {
         ScoredRef { block: self.block, owner: PhantomData }
     }
@@ -76,6 +82,11 @@ impl<'a> ScoredRef<'a> {
         size(self.member().len())
     }
 
+    /// Where its block lies.
+    pub(crate) fn address(self) -> usize {
+        self.block.addr().get()
+    }
+
     /// The reference without its lifetime, for the tree.
     pub(crate) fn item(self) -> ScoredItem {
         ScoredItem(self.block)
@@ -83,6 +94,11 @@ impl<'a> ScoredRef<'a> {
 }
 
 impl ScoredItem {
+    /// Where the block lies.
+    pub(crate) fn address(self) -> usize {
+        self.0.addr().get()
+    }
+
     /// # Safety
     /// The block is owned by a table that is borrowed during `'a`.
     #[inline]
@@ -168,6 +184,11 @@ unsafe impl Element for ScoredMember {
 
     fn hash(element: ScoredRef<'_>, hasher: &KeyHasher) -> u64 {
         hasher.hash(element.member())
+    }
+
+    /// It stays: its sorted set's tree refers to it. See [`ScoredMember::elsewhere`].
+    unsafe fn moved(raw: u64, _: &mut Mover<'_>) -> u64 {
+        raw
     }
 
     #[inline]

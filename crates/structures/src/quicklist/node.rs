@@ -2,6 +2,7 @@
 
 use super::End;
 use crate::listpack::{Item, Listpack};
+use crate::mover::Mover;
 
 /// Bytes that Redis adds to an element's length when it asks whether the element still fits.
 const ENTRY_BYTES_ESTIMATED: usize = 8;
@@ -172,6 +173,14 @@ impl Node {
             End::Back => pack.pop_back(),
         };
         self.change(change, -1)
+    }
+
+    /// Moves the bytes, if `mover` takes them.
+    pub(super) fn move_block(&mut self, mover: &mut Mover<'_>) {
+        match &mut self.body {
+            Body::Packed(pack) => pack.move_block(mover),
+            Body::Plain(element) => mover.vec(element),
+        }
     }
 
     /// Gives back the room of a node that takes no more.

@@ -16,6 +16,7 @@
 //! An entry lives in its home bucket, else in the next one, else in the segment's overflow list.
 
 use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
+use crate::mover::Mover;
 
 /// Bits of the hash that choose the bucket. 1024 fractions over 40 buckets give 25 or 26 each.
 pub(super) const FRACTION_BITS: u32 = 10;
@@ -295,6 +296,21 @@ impl Segment {
     pub fn bucket(&self, index: usize) -> impl Iterator<Item = Stored> {
         let line = &self.buckets[index];
         line.occupied().map(|place| line.stored(place))
+    }
+
+    /// Where the entries of one bucket are, whoever's home it is; with the first one those of the
+    /// overflow.
+    pub fn spots_in(&self, bucket: usize) -> impl Iterator<Item = Spot> + use<> {
+        let places = self.buckets[bucket].occupied();
+        let overflow = if bucket == 0 { self.overflow.len() as u32 } else { 0 };
+        let bucket = bucket as u8;
+        let in_bucket = places.map(move |place| Spot::Bucket { bucket, place: place as u8 });
+        in_bucket.chain((0..overflow).map(Spot::Overflow))
+    }
+
+    /// Moves the buckets, if `mover` takes them.
+    pub fn move_buckets(&mut self, mover: &mut Mover<'_>) {
+        mover.boxed(&mut self.buckets);
     }
 
     /// Visits the entries whose fraction lies in `from..to`, wherever they live, once each.

@@ -130,6 +130,15 @@ unsafe impl Element for Probe {
         element.2 == key
     }
 
+    unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
+        if !mover.takes(raw as usize, size_of::<Self>) {
+            return raw;
+        }
+        // SAFETY: the caller hands the element over.
+        let probe = unsafe { Self::from_raw(raw) };
+        Self(Box::new(*probe.0.clone())).into_raw()
+    }
+
     fn has_same_key(a: Self::Ref<'_>, b: Self::Ref<'_>) -> bool {
         a.2 == b.2
     }

@@ -193,6 +193,34 @@ fn a_tier_that_shrinks_moves_what_lies_beyond() {
 }
 
 #[test]
+fn a_file_ends_behind_what_is_in_use() {
+    let mut driven = Driven::new(LIMITS, 64);
+    put(&mut driven, 0..2000, 700);
+    driven.close();
+    let full = driven.file.len();
+    driven.shrink();
+    assert_eq!(driven.file.len(), full, "all of it is in use");
+    // One segment at its end comes and goes.
+    (1950..2000).for_each(|key| driven.remove(key));
+    driven.shrink();
+    assert_eq!(driven.file.len(), full);
+    (100..1950).for_each(|key| driven.remove(key));
+    driven.shrink();
+    driven.write_all();
+    driven.shrink();
+    assert!(driven.file.len() <= full / 8, "{} of {full}", driven.file.len());
+    driven.check();
+    put(&mut driven, 100..2000, 700);
+    driven.close();
+    driven.check();
+    (0..2000).for_each(|key| driven.remove(key));
+    driven.shrink();
+    driven.write_all();
+    driven.shrink();
+    assert_eq!((driven.file.len(), driven.tier.figures().file_bytes), (0, 0));
+}
+
+#[test]
 fn a_cleaning_that_is_given_up_is_not_repeated() {
     let mut driven = Driven::new(LIMITS, 16);
     put(&mut driven, 0..800, 700);

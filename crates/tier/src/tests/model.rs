@@ -37,6 +37,8 @@ enum Step {
     },
     ReleaseAll,
     Reset,
+    /// The file ends where the tier says.
+    Shrink,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +78,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (0_u64..6).prop_map(|segments| Step::Capacity { segments }),
         1 => Just(Step::ReleaseAll),
         1 => Just(Step::Reset),
+        4 => Just(Step::Shrink),
     ]
 }
 
@@ -116,6 +119,7 @@ impl Play {
             }
             Step::Unhold => self.unhold(),
             Step::Capacity { segments } => self.driven.tier.set_capacity(segments << 15),
+            Step::Shrink => self.driven.shrink(),
             Step::ReleaseAll => {
                 let keys = std::mem::take(&mut self.driven.keys);
                 keys.into_iter().for_each(|(key, (place, value))| self.released(key, place, value));

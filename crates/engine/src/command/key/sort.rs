@@ -9,7 +9,7 @@ use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::hash::{self, Seen};
-use crate::value::{Entry, StringValue, Value};
+use crate::value::{StringValue, Value};
 use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -359,7 +359,8 @@ fn number(text: Option<&[u8]>) -> Result<f64, Refusal> {
 }
 
 /// The value that a pattern leads to: `#` is the element itself, `a_*` the string at a key,
-/// `a_*->f` the field of a hash.
+/// `a_*->f` the field of a hash. None as well if the value is lost: that is noted, and no reply is
+/// given then.
 fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>> {
     if pattern == b"#" {
         return Some(element.to_vec());
@@ -374,14 +375,14 @@ fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>
     let key = [before, element, after].concat();
     match field {
         None => view.find(&key).and_then(|entry| {
-            let looked_at = view.keyspace().looked_at(entry);
-            let text = StringValue::of(looked_at.as_ref().map_or(entry, Entry::as_ref)).ok()?;
+            let whole = view.keyspace().with_value(entry).ok()?;
+            let text = StringValue::of(whole.as_ref()).ok()?;
             view.work().bytes(text.len());
             Some(text.to_vec())
         }),
         Some(field) => view.find(&key).and_then(|entry| {
-            let looked_at = view.keyspace().looked_at(entry);
-            let hash = hash::of(looked_at.as_ref().map_or(entry, Entry::as_ref)).ok()?;
+            let whole = view.keyspace().with_value(entry).ok()?;
+            let hash = hash::of(whole.as_ref()).ok()?;
             let seen = Seen::new(hash, view.context().hidden_by());
             seen.get(field).map(|text| text.to_vec())
         }),

@@ -1,7 +1,7 @@
 //! A table of fields, with the sum of their memory.
 
 use crate::work::Work;
-use structures::{Field, FieldRef, KeyHasher, Table};
+use structures::{Field, FieldRef, KeyHasher, Mover, Table};
 
 /// A table of fields, and the bytes of their blocks.
 pub struct FieldTable {
@@ -11,6 +11,16 @@ pub struct FieldTable {
 }
 
 impl FieldTable {
+    /// Moves what `mover` takes of up to `buckets_max` buckets: see [`Table::move_blocks`].
+    pub(crate) fn move_blocks(
+        &mut self,
+        from: u64,
+        buckets_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<u64> {
+        self.table.move_blocks(from, buckets_max, mover, |_, _| {})
+    }
+
     #[cfg(test)]
     pub(crate) fn lookup_steps(&self) -> u64 {
         self.table.lookup_steps()

@@ -11,7 +11,7 @@ use crate::expiries::Expiries;
 use crate::value::Recipe;
 use crate::work::Work;
 use structures::listpack::{Cursor, Item};
-use structures::{FieldRef, Listpack};
+use structures::{FieldRef, Listpack, Mover};
 
 /// Elements of a listpack that belong to one field.
 pub(super) const WIDTH: usize = 3;
@@ -49,6 +49,11 @@ fn time_of(item: Item<'_>) -> Option<i64> {
 }
 
 impl TimedPack {
+    /// Moves the bytes, if `mover` takes them.
+    pub(crate) fn move_block(&mut self, mover: &mut Mover<'_>) {
+        self.pack.move_block(mover);
+    }
+
     /// A listpack of these fields, none of which expires yet: the caller sets an expiry next.
     pub(super) fn of<'a>(pairs: impl Iterator<Item = (Text<'a>, Text<'a>)>) -> Self {
         let mut pack = Listpack::new();
@@ -179,6 +184,16 @@ pub struct TimedTable {
 }
 
 impl TimedTable {
+    /// Moves what `mover` takes of up to `buckets_max` buckets: see [`FieldTable::move_blocks`].
+    pub(crate) fn move_blocks(
+        &mut self,
+        from: u64,
+        buckets_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<u64> {
+        self.fields.move_blocks(from, buckets_max, mover)
+    }
+
     /// A large hash of these fields, none of which expires yet: the caller sets an expiry next.
     pub(super) fn of(fields: Box<FieldTable>) -> Self {
         Self { fields, due: Expiries::default() }

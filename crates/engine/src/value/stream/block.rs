@@ -16,8 +16,8 @@ use super::check::{DELETED, SAME_FIELDS, check};
 use crate::effect::Fields;
 use crate::stream_id::StreamId;
 use crate::work::Work;
-use structures::Listpack;
 use structures::listpack::{Cursor, Item};
+use structures::{Listpack, Mover};
 
 /// Elements of the head before the block's fields: count, deleted, number of fields.
 const HEAD: usize = 3;
@@ -57,6 +57,11 @@ pub struct Entry<'a> {
 }
 
 impl Block {
+    /// Moves the bytes, if `mover` takes them.
+    pub(super) fn move_block(&mut self, mover: &mut Mover<'_>) {
+        self.pack.move_block(mover);
+    }
+
     /// A new block with one entry, whose ID is the block's base.
     pub fn of(fields: Fields<'_>) -> Self {
         let mut pack = Listpack::new();

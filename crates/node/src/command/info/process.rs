@@ -5,6 +5,7 @@ use crate::core::hex_id;
 use crate::server::Server;
 use base::machine::{KeyHolder, Usage};
 use base::{ConnectionId, UnixMillis};
+use shard::compaction::Compaction;
 use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 
@@ -133,7 +134,8 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("mem_cluster_links", 0);
     text.line("mem_aof_buffer", 0);
     text.line("mem_allocator", server.core.process.options.machine.allocator_name());
-    text.line("active_defrag_running", 0);
+    let compaction = server.core.shard.compaction.as_ref();
+    text.line("active_defrag_running", compaction.map_or(0, Compaction::running_percent));
     text.line("lazyfree_pending_objects", 0);
     text.line("lazyfreed_objects", server.core.shard.engine.keyspace.statistics.freed_apart.get());
     text.line("kiln_client_tracking_bytes", server.core.interest.caches.allocated_bytes());

@@ -5,8 +5,10 @@ use crate::command::replicaof::describe_link;
 use crate::server::Server;
 use crate::session::Blocked;
 use base::ConnectionId;
+use base::time::MILLISECOND;
 use engine::subscribers::Sort;
 use peers::failover::Failover;
+use shard::compaction::Compaction;
 
 pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     let blocked = server
@@ -65,17 +67,8 @@ pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("latest_fork_usec", 0);
     text.line("total_forks", 0);
     text.line("migrate_cached_sockets", server.migrations.idle_connections());
-    for field in [
-        "slave_expires_tracked_keys",
-        "active_defrag_hits",
-        "active_defrag_misses",
-        "active_defrag_key_hits",
-        "active_defrag_key_misses",
-        "total_active_defrag_time",
-        "current_active_defrag_time",
-    ] {
-        text.line(field, 0);
-    }
+    text.line("slave_expires_tracked_keys", 0);
+    defragmentation(server, text);
     let caches = &server.core.interest.caches;
     text.line("tracking_total_keys", caches.keys_len());
     text.line("tracking_total_items", caches.items_len());
@@ -172,4 +165,18 @@ pub(super) fn keyspace(server: &Server, _: ConnectionId, text: &mut Text) {
         }
         text.line(&format!("db{}", id.0), line);
     }
+}
+
+/// Memory that is lost between blocks, and won back. Times in milliseconds.
+fn defragmentation(server: &Server, text: &mut Text) {
+    let compaction = server.core.shard.compaction.as_ref();
+    let counts = compaction.map(|it| it.statistics).unwrap_or_default();
+    let now = server.core.turn.monotonic;
+    let running = compaction.and_then(Compaction::running_since).map_or(0, |it| now.since(it));
+    text.line("active_defrag_hits", counts.moved);
+    text.line("active_defrag_misses", counts.stayed);
+    text.line("active_defrag_key_hits", counts.keys_moved);
+    text.line("active_defrag_key_misses", counts.keys_stayed);
+    text.line("total_active_defrag_time", (counts.nanos + running) / MILLISECOND);
+    text.line("current_active_defrag_time", running / MILLISECOND);
 }

@@ -1,0 +1,187 @@
+//! Which blocks lie in slabs that could go back to the machine, if they were allocated anew.
+//!
+//! jemalloc cuts the blocks of a size class from *slabs* of some pages, and fills the slab with the
+//! lowest address first. A slab goes back when its last block is freed. So a block of a slab that
+//! is emptier than the average of those with room is worth moving: it goes to a fuller one.
+//!
+//! Source: <https://jemalloc.net/jemalloc.3.html>, "stats.arenas.<i>.bins.<j>" and
+//! "experimental.utilization.batch_query".
+
+use crate::write;
+use base::heap::{Heap, Holes};
+use std::ffi::{CStr, CString};
+use std::ops::RangeInclusive;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tikv_jemalloc_ctl::epoch;
+
+/// Stands for the sum of all arenas (MALLCTL_ARENAS_ALL).
+const ALL_ARENAS: usize = 4096;
+
+/// Slabs up to an eighth fuller than the average are emptied too: where all are equally full, some
+/// must go.
+const ABOVE_AVERAGE: usize = 8;
+
+/// A class that loses less than this is left alone, in bytes.
+const LOST_BYTES_MIN: u64 = 1 << 20;
+
+/// What a name stands for in a call without one.
+struct Key {
+    parts: [usize; 8],
+    length: usize,
+}
+
+impl Key {
+    /// `None`: this jemalloc knows no such name.
+    fn of(name: &CStr) -> Option<Self> {
+        let (mut parts, mut length) = ([0; 8], 8);
+        // SAFETY: the name is a C string, and the numbers have the room that `length` tells.
+        let error = unsafe {
+            tikv_jemalloc_sys::mallctlnametomib(name.as_ptr(), parts.as_mut_ptr(), &mut length)
+        };
+        (error == 0).then_some(Self { parts, length })
+    }
+
+    /// Reads a value. `T` must be its C type.
+    fn read<T: Copy + Default>(&self) -> Option<T> {
+        let mut value = T::default();
+        let mut bytes = size_of::<T>();
+        // SAFETY: the value is written to its full length, which jemalloc compares with its own.
+        let error = unsafe {
+            let (to, none) = (ptr::from_mut(&mut value).cast(), ptr::null_mut());
+            let mib = self.parts.as_ptr();
+            tikv_jemalloc_sys::mallctlbymib(mib, self.length, to, &mut bytes, none, 0)
+        };
+        (error == 0).then_some(value)
+    }
+}
+
+/// A size class of small blocks.
+struct Class {
+    block_bytes: usize,
+    blocks_per_slab: usize,
+    blocks: Key,
+    slabs: Key,
+    slabs_with_room: Key,
+    /// Slabs with fewer blocks are to be emptied: in thousandths of a slab. 0: none of the class.
+    emptied_below: AtomicUsize,
+}
+
+/// jemalloc's classes, and what the last survey found of them.
+pub struct JemallocHeap {
+    /// By size.
+    classes: Vec<Class>,
+    utilization: Key,
+}
+
+impl JemallocHeap {
+    /// `None`: this jemalloc does not tell.
+    pub fn new() -> Option<Self> {
+        let count: u32 = Key::of(c"arenas.nbins")?.read()?;
+        let classes = (0..count).map(Class::new).collect::<Option<Vec<_>>>()?;
+        let utilization = Key::of(c"experimental.utilization.batch_query")?;
+        Some(Self { classes, utilization })
+    }
+
+    /// Free and all blocks of the slab that a block lies in, and the slab's bytes.
+    fn slab_of(&self, address: usize) -> Option<[usize; 3]> {
+        let mut found = [0_usize; 3];
+        let mut bytes = size_of_val(&found);
+        let mut asked = address;
+        // SAFETY: jemalloc reads one address through `asked`, looks it up without touching what is
+        // there, and writes three numbers, whose lengths it compares.
+        let error = unsafe {
+            let (to, from) = (found.as_mut_ptr().cast(), ptr::from_mut(&mut asked).cast());
+            let Key { parts, length } = &self.utilization;
+            let asked_bytes = size_of::<usize>();
+            tikv_jemalloc_sys::mallctlbymib(
+                parts.as_ptr(),
+                *length,
+                to,
+                &mut bytes,
+                from,
+                asked_bytes,
+            )
+        };
+        (error == 0).then_some(found)
+    }
+}
+
+impl Class {
+    fn new(index: u32) -> Option<Self> {
+        let key = |name: String| Key::of(&CString::new(name).ok()?);
+        let in_class = |what| key(format!("arenas.bin.{index}.{what}"));
+        let in_all = |what| key(format!("stats.arenas.{ALL_ARENAS}.bins.{index}.{what}"));
+        Some(Self {
+            block_bytes: in_class("size")?.read()?,
+            blocks_per_slab: in_class("nregs")?.read::<u32>()? as usize,
+            blocks: in_all("curregs")?,
+            slabs: in_all("curslabs")?,
+            slabs_with_room: in_all("nonfull_slabs")?,
+            emptied_below: AtomicUsize::new(0),
+        })
+    }
+
+    /// Takes the class's figures as they are now.
+    fn survey(&self) -> Holes {
+        let read = |key: &Key| key.read::<usize>().unwrap_or(0);
+        let (blocks, slabs) = (read(&self.blocks), read(&self.slabs));
+        let room = (slabs * self.blocks_per_slab).saturating_sub(blocks);
+        let holes = Holes {
+            used_bytes: (blocks * self.block_bytes) as u64,
+            lost_bytes: (room * self.block_bytes) as u64,
+        };
+        // Of the slabs with room: full ones have nothing to give or take.
+        let with_room = read(&self.slabs_with_room).min(slabs);
+        let in_full = (slabs - with_room) * self.blocks_per_slab;
+        let average = (blocks.saturating_sub(in_full) * 1000)
+            .checked_div(with_room * self.blocks_per_slab)
+            .unwrap_or(0);
+        let below = average + average / ABOVE_AVERAGE;
+        let is_worth_it = holes.lost_bytes >= LOST_BYTES_MIN;
+        self.emptied_below.store(if is_worth_it { below } else { 0 }, Ordering::Relaxed);
+        holes
+    }
+}
+
+impl Heap for JemallocHeap {
+    fn survey(&self) -> Holes {
+        // The figures are cached until the epoch is advanced.
+        if epoch::advance().is_err() {
+            return Holes::default();
+        }
+        self.classes.iter().map(Class::survey).fold(Holes::default(), |sum, of| Holes {
+            used_bytes: sum.used_bytes + of.used_bytes,
+            lost_bytes: sum.lost_bytes + of.lost_bytes,
+        })
+    }
+
+    fn has_holes(&self, bytes: RangeInclusive<usize>) -> bool {
+        let of_size = self.classes.iter().filter(|class| bytes.contains(&class.block_bytes));
+        of_size.into_iter().any(|class| class.emptied_below.load(Ordering::Relaxed) > 0)
+    }
+
+    fn is_sparse(&self, address: usize) -> bool {
+        let Some([free, all, slab_bytes]) = self.slab_of(address) else { return false };
+        // Of a block that is no part of a slab, there is one.
+        if free == 0 || all < 2 {
+            return false;
+        }
+        let block_bytes = slab_bytes / all;
+        let class = self.classes.partition_point(|class| class.block_bytes <= block_bytes);
+        let Some(class) = class.checked_sub(1).map(|class| &self.classes[class]) else {
+            return false;
+        };
+        (all - free) * 1000 < class.emptied_below.load(Ordering::Relaxed) * all
+    }
+
+    fn moving(&self, work: &mut dyn FnMut()) {
+        // A thread's own cache would hand out what was freed last.
+        let cached = c"thread.tcache.enabled";
+        let is_refused = write(cached, false).is_err();
+        work();
+        if !is_refused {
+            write(cached, true).expect("a thread may have a cache if it had one before");
+        }
+    }
+}

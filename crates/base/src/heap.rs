@@ -1,0 +1,39 @@
+//! How the blocks of memory lie that the allocator has handed out, so that those which keep nearly
+//! empty pages from going back to the machine can be allocated anew.
+//!
+//! An allocator cuts small blocks of one size from the same pages. When many of a size are freed,
+//! and what comes next is of another, the pages stay with a few blocks each: memory that is neither
+//! used nor free. Only who knows what refers to a block can move it.
+
+/// The small blocks of all sizes. All 0 where the allocator does not tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Holes {
+    /// Bytes in blocks that are handed out.
+    pub used_bytes: u64,
+    /// Bytes between them, in the same pages.
+    pub lost_bytes: u64,
+}
+
+impl Holes {
+    /// How many bytes are lost for each hundred that are used.
+    pub fn percent(self) -> u64 {
+        (self.lost_bytes * 100).checked_div(self.used_bytes).unwrap_or(0)
+    }
+}
+
+/// An allocator that tells where blocks lie.
+pub trait Heap: Send + Sync {
+    /// Takes stock, for what is asked until the next time. Some tens of microseconds.
+    fn survey(&self) -> Holes;
+
+    /// Whether blocks at these sizes leave holes: if not, none of them needs to be asked about.
+    fn has_holes(&self, bytes: std::ops::RangeInclusive<usize>) -> bool;
+
+    /// Whether the block at this address lies in pages that are emptier than those which others of
+    /// its size could move to. False for what is no such block.
+    fn is_sparse(&self, address: usize) -> bool;
+
+    /// Runs `work`, in which a block that is freed is not what the next one is made of: whoever
+    /// moves blocks would be given the holes that it makes.
+    fn moving(&self, work: &mut dyn FnMut());
+}

@@ -1,0 +1,50 @@
+//! Blocks of values that are allocated anew, in steps.
+
+use super::{Hash, Set, Sorted, Value};
+use structures::Mover;
+
+/// Elements that a bucket of a table holds, more or less.
+const BUCKET_ELEMENTS: usize = 5;
+
+impl Value {
+    /// Moves what `mover` takes of some `elements_max` elements, or of one block that holds more.
+    /// `from` is 0 at first, then what the call before returned; `None` at the end. What streams
+    /// have beside their blocks of entries stays, as do indexes of fields that expire.
+    pub(crate) fn move_blocks(
+        &mut self,
+        from: u64,
+        elements_max: usize,
+        mover: &mut Mover<'_>,
+    ) -> Option<u64> {
+        let buckets_max = elements_max.div_ceil(BUCKET_ELEMENTS);
+        match self {
+            Self::Text(text) => mover.vec(text),
+            Self::List(list) => {
+                let nodes = list.move_blocks(from as usize, elements_max, mover);
+                return nodes.map(|next| next as u64);
+            }
+            Self::Set(Set::Integers(integers)) => integers.move_block(mover),
+            Self::Set(Set::Table(members)) => {
+                return members.move_blocks(from, buckets_max, mover);
+            }
+            Self::Hash(Hash::Pack(pack)) | Self::Sorted(Sorted::Pack(pack)) => {
+                pack.move_block(mover);
+            }
+            Self::Hash(Hash::TimedPack(pack)) => pack.move_block(mover),
+            Self::Hash(Hash::Table(fields)) => {
+                return fields.move_blocks(from, buckets_max, mover);
+            }
+            Self::Hash(Hash::TimedTable(timed)) => {
+                return timed.move_blocks(from, buckets_max, mover);
+            }
+            Self::Sorted(Sorted::Tree(members)) => {
+                return members.move_blocks(from, buckets_max, mover);
+            }
+            Self::Stream(stream) => {
+                let blocks = stream.move_blocks(from as usize, elements_max, mover);
+                return blocks.map(|next| next as u64);
+            }
+        }
+        None
+    }
+}

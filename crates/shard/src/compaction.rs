@@ -1,0 +1,251 @@
+//! Memory that is lost between blocks is won back, a little at a time, beside commands.
+//!
+//! Values that go leave holes of their size. Where what comes next is of another size, and on a
+//! node with a tier it always is, the allocator's pages stay with a few blocks each, and the
+//! process takes far more memory than its data. So while much is lost, a walk over all keys has
+//! the blocks of the emptiest pages allocated anew, where others of their size lie.
+//!
+//! ```text
+//! survey, ten times a second ─▶ much is lost? ─▶ a round over all keys, in slices ─▶ survey
+//!                                                     └ nothing won? rest until it is worse
+//! ```
+//! Absent on purpose: what is sparse, which the allocator says ([`base::heap`]), and what a block
+//! is, which the engine knows.
+
+use base::Clock;
+use base::heap::{Heap, Holes};
+use base::time::{MILLISECOND, MonotonicNanos};
+use engine::keyspace::Keyspace;
+use engine::moving::{Mover, MovingHand};
+use std::sync::Arc;
+
+/// Between two surveys, in nanoseconds.
+const SURVEY_NANOS: u64 = 100 * MILLISECOND;
+
+/// The longest and the shortest slice, in nanoseconds. A slice begins and ends with the thread's
+/// cache of free blocks being emptied, some 20 µs.
+const SLICE_NANOS_MAX: u64 = MILLISECOND;
+const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
+
+/// Steps between two looks at the clock: some 20 µs where little moves.
+const STEPS_AT_ONCE: u32 = 8;
+
+/// Cold entries have no more bytes than this, as a rule: classes above say nothing about them.
+const LIGHT_BYTES_MAX: usize = 128;
+
+/// A round in which less than this part of the blocks moved has won little: what is lost must grow
+/// by so much before the next one, in percent.
+const HOPELESS_PART: u64 = 100;
+const WORSE_PERCENT: u64 = 10;
+
+/// When memory is won back, and how much time that may take: Redis's `active-defrag-*`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompactionSettings {
+    pub is_on: bool,
+    /// Nothing is done while fewer bytes are lost.
+    pub lost_bytes_min: u64,
+    /// Nothing is done while less is lost for each hundred bytes in use; from the second number on
+    /// as much as may be.
+    pub lost_percent_min: u64,
+    pub lost_percent_max: u64,
+    /// Of the time, in percent.
+    pub time_percent_min: u64,
+    pub time_percent_max: u64,
+    /// Elements of a value that are walked over in one step.
+    pub elements_max: usize,
+}
+
+impl CompactionSettings {
+    pub const OFF: Self = Self {
+        is_on: false,
+        lost_bytes_min: 0,
+        lost_percent_min: 0,
+        lost_percent_max: 0,
+        time_percent_min: 0,
+        time_percent_max: 0,
+        elements_max: 1,
+    };
+
+    /// The part of the time that is spent, in percent.
+    fn time_percent(&self, lost_percent: u64) -> u64 {
+        let (from, to) = (self.lost_percent_min, self.lost_percent_max.max(self.lost_percent_min));
+        let above = lost_percent.clamp(from, to) - from;
+        let more = self.time_percent_max.saturating_sub(self.time_percent_min);
+        self.time_percent_min + (above * more).checked_div(to - from).unwrap_or(more)
+    }
+}
+
+/// Counters, for INFO.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct CompactionStatistics {
+    /// Blocks that were allocated anew, and blocks that were looked at and stayed.
+    pub moved: u64,
+    pub stayed: u64,
+    /// Keys of which some block was allocated anew, and keys of which none was.
+    pub keys_moved: u64,
+    pub keys_stayed: u64,
+    /// Time in which rounds were under way, in nanoseconds.
+    pub nanos: u64,
+}
+
+/// Wins back memory that is lost between blocks.
+pub struct Compaction {
+    heap: Option<Arc<dyn Heap>>,
+    clock: Arc<dyn Clock>,
+    pub settings: CompactionSettings,
+    hand: MovingHand,
+    round: Option<Round>,
+    surveyed: MonotonicNanos,
+    holes: Holes,
+    /// What was lost after a round that won little.
+    hopeless_bytes: u64,
+    pub statistics: CompactionStatistics,
+}
+
+/// A round under way.
+struct Round {
+    began: MonotonicNanos,
+    /// What was lost then.
+    lost_bytes: u64,
+    /// The counters then.
+    moved_before: u64,
+    stayed_before: u64,
+    /// Of the time, in percent.
+    time_percent: u64,
+    /// Since when the time for the next slice adds up.
+    rests_since: MonotonicNanos,
+}
+
+impl Compaction {
+    /// `heap`: the allocator, if it tells where blocks lie; without it nothing is ever done.
+    pub fn new(
+        heap: Option<Arc<dyn Heap>>,
+        clock: Arc<dyn Clock>,
+        settings: CompactionSettings,
+    ) -> Self {
+        Self {
+            heap,
+            surveyed: clock.monotonic(),
+            clock,
+            settings,
+            hand: MovingHand::default(),
+            round: None,
+            holes: Holes::default(),
+            hopeless_bytes: 0,
+            statistics: CompactionStatistics::default(),
+        }
+    }
+
+    /// The part of the time that it takes now, in percent; 0 while it rests.
+    pub fn running_percent(&self) -> u64 {
+        self.round.as_ref().map_or(0, |round| round.time_percent)
+    }
+
+    /// Since when a round is under way.
+    pub fn running_since(&self) -> Option<MonotonicNanos> {
+        self.round.as_ref().map(|round| round.began)
+    }
+
+    /// In how many nanoseconds there is a slice to be done, if there is.
+    pub fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
+        let round = self.round.as_ref()?;
+        let rests = SLICE_NANOS_MAX * 100 / round.time_percent.max(1);
+        Some(rests.saturating_sub(now.since(round.rests_since)))
+    }
+
+    /// Looks how much is lost, when it is time to, and goes on with the round if one is under way.
+    pub fn advance(&mut self, keyspace: &mut Keyspace) {
+        let Some(heap) = self.heap.clone().filter(|_| self.settings.is_on) else {
+            self.round = None;
+            return;
+        };
+        let now = self.clock.monotonic();
+        if now.since(self.surveyed) >= SURVEY_NANOS {
+            self.survey(&*heap, now);
+        }
+        let Some(round) = &mut self.round else { return };
+        let allowed = now.since(round.rests_since) / 100 * round.time_percent;
+        if allowed < SLICE_NANOS_MIN {
+            return;
+        }
+        let has_come_round = self.slice(&*heap, keyspace, now, allowed.min(SLICE_NANOS_MAX));
+        let now = self.clock.monotonic();
+        if let Some(round) = &mut self.round {
+            round.rests_since = now;
+        }
+        if has_come_round {
+            self.end_round(&*heap, now);
+        }
+    }
+
+    /// Takes stock, and begins a round if too much is lost.
+    fn survey(&mut self, heap: &dyn Heap, now: MonotonicNanos) {
+        self.holes = heap.survey();
+        self.surveyed = now;
+        let settings = &self.settings;
+        let (lost, percent) = (self.holes.lost_bytes, self.holes.percent());
+        let time_percent = settings.time_percent(percent);
+        if let Some(round) = &mut self.round {
+            round.time_percent = time_percent;
+            return;
+        }
+        self.hopeless_bytes = self.hopeless_bytes.min(lost);
+        let is_much = lost >= settings.lost_bytes_min && percent >= settings.lost_percent_min;
+        if is_much && lost > self.hopeless_bytes / 100 * (100 + WORSE_PERCENT) {
+            self.round = Some(Round {
+                began: now,
+                lost_bytes: lost,
+                moved_before: self.statistics.moved,
+                stayed_before: self.statistics.stayed,
+                time_percent,
+                rests_since: now,
+            });
+        }
+    }
+
+    /// Walks on for so long. Whether that ends a round.
+    fn slice(
+        &mut self,
+        heap: &dyn Heap,
+        keyspace: &mut Keyspace,
+        began: MonotonicNanos,
+        nanos: u64,
+    ) -> bool {
+        let Self { hand, clock, statistics, settings, .. } = self;
+        let mut has_come_round = false;
+        heap.moving(&mut || {
+            let wanted = &mut |address: usize, _: &dyn Fn() -> usize| heap.is_sparse(address);
+            let mut mover = Mover::new(wanted);
+            mover.moves_light = heap.has_holes(0..=LIGHT_BYTES_MAX);
+            while !has_come_round && clock.monotonic().since(began) < nanos {
+                for _ in 0..STEPS_AT_ONCE {
+                    has_come_round = keyspace.move_blocks(hand, settings.elements_max, &mut mover);
+                    if has_come_round {
+                        break;
+                    }
+                }
+            }
+            statistics.moved += mover.moved;
+            statistics.stayed += mover.asked - mover.moved;
+            (statistics.keys_moved, statistics.keys_stayed) = (hand.keys_moved, hand.keys_stayed);
+        });
+        has_come_round
+    }
+
+    fn end_round(&mut self, heap: &dyn Heap, now: MonotonicNanos) {
+        let Some(round) = self.round.take() else { return };
+        self.statistics.nanos += now.since(round.began);
+        self.holes = heap.survey();
+        self.surveyed = now;
+        let lost = self.holes.lost_bytes;
+        let moved = self.statistics.moved - round.moved_before;
+        let stayed = self.statistics.stayed - round.stayed_before;
+        // More may be lost than before although much was won: commands go on.
+        let is_hopeless = moved < (moved + stayed) / HOPELESS_PART;
+        self.hopeless_bytes = if is_hopeless { lost } else { 0 };
+        tracing::debug!(lost_before = round.lost_bytes, lost, "memory between blocks was won back");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+use super::*;
+use base::time::SECOND;
+use base::{DatabaseId, HashKey};
+use engine::effect::Effect;
+use engine::settings::Settings;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A clock that goes on by a microsecond with each look.
+#[derive(Default)]
+struct Ticking(AtomicU64);
+
+impl Ticking {
+    fn pass(&self, nanos: u64) {
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Ticking {
+    fn unix_micros(&self) -> i64 {
+        self.0.load(Ordering::Relaxed) as i64 / 1000
+    }
+
+    fn monotonic(&self) -> MonotonicNanos {
+        self.pass(1000);
+        MonotonicNanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// How long it takes to look at a block.
+const ASKED_NANOS: u64 = 500;
+
+/// An allocator that has lost what the test says, and whose blocks are all sparse, or none.
+struct Fake {
+    lost_bytes: AtomicU64,
+    surveys: AtomicU64,
+    moves: AtomicBool,
+    clock: Arc<Ticking>,
+}
+
+impl Heap for Fake {
+    fn survey(&self) -> Holes {
+        self.surveys.fetch_add(1, Ordering::Relaxed);
+        Holes { used_bytes: 1000 << 20, lost_bytes: self.lost_bytes.load(Ordering::Relaxed) }
+    }
+
+    fn has_holes(&self, _: RangeInclusive<usize>) -> bool {
+        true
+    }
+
+    fn is_sparse(&self, _: usize) -> bool {
+        self.clock.pass(ASKED_NANOS);
+        self.moves.load(Ordering::Relaxed)
+    }
+
+    fn moving(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+}
+
+const SETTINGS: CompactionSettings = CompactionSettings {
+    is_on: true,
+    lost_bytes_min: 50 << 20,
+    lost_percent_min: 10,
+    lost_percent_max: 100,
+    time_percent_min: 1,
+    time_percent_max: 25,
+    elements_max: 1000,
+};
+
+struct Scene {
+    heap: Arc<Fake>,
+    clock: Arc<Ticking>,
+    compaction: Compaction,
+    keyspace: Keyspace,
+}
+
+impl Scene {
+    fn new(settings: CompactionSettings) -> Self {
+        let clock = Arc::new(Ticking::default());
+        let heap = Arc::new(Fake {
+            lost_bytes: AtomicU64::new(0),
+            surveys: AtomicU64::new(0),
+            moves: AtomicBool::new(true),
+            clock: clock.clone(),
+        });
+        let compaction = Compaction::new(Some(heap.clone()), clock.clone(), settings);
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+        for index in 0..KEYS {
+            let set = Effect::SetString { value: &[1; 100], expire_at: None };
+            keyspace.apply(DatabaseId(0), &index.to_le_bytes(), &set).expect("it fits");
+        }
+        Self { heap, clock, compaction, keyspace }
+    }
+
+    fn lose(&self, mebibytes: u64) {
+        self.heap.lost_bytes.store(mebibytes << 20, Ordering::Relaxed);
+    }
+
+    /// Turns of a millisecond for so long; how much of the time the compaction took.
+    fn turn_for(&mut self, nanos: u64) -> u64 {
+        let (until, mut taken) = (self.clock.monotonic().0 + nanos, 0);
+        while self.clock.monotonic().0 < until {
+            self.clock.pass(MILLISECOND);
+            let before = self.clock.monotonic();
+            self.compaction.advance(&mut self.keyspace);
+            taken += self.clock.monotonic().since(before);
+        }
+        taken
+    }
+
+    fn moved(&self) -> u64 {
+        self.compaction.statistics.moved
+    }
+}
+
+const KEYS: u32 = 30_000;
+
+#[test]
+fn a_round_begins_when_enough_is_lost_and_moves_every_block() {
+    let mut scene = Scene::new(SETTINGS);
+    scene.lose(99);
+    scene.turn_for(SECOND);
+    assert_eq!((scene.moved(), scene.compaction.running_percent()), (0, 0));
+    assert!(scene.heap.surveys.load(Ordering::Relaxed) >= 9);
+    scene.lose(101);
+    scene.turn_for(SECOND / 5);
+    assert_eq!(scene.compaction.running_percent(), 1);
+    assert!(scene.compaction.running_since().is_some());
+    // What is won shows at once.
+    scene.lose(20);
+    scene.turn_for(60 * SECOND);
+    // Each entry, and buckets of the table.
+    assert!((u64::from(KEYS)..2 * u64::from(KEYS)).contains(&scene.moved()), "{}", scene.moved());
+    assert_eq!(scene.compaction.statistics.keys_moved, u64::from(KEYS));
+    assert_eq!(scene.compaction.running_percent(), 0);
+    assert!(scene.compaction.statistics.nanos > 0);
+}
+
+#[test]
+fn the_more_is_lost_the_more_time_it_takes_but_never_long_at_once() {
+    for (mebibytes, percent) in [(100, 1), (550, 13), (1000, 25), (5000, 25)] {
+        let mut scene = Scene::new(SETTINGS);
+        scene.lose(mebibytes);
+        scene.turn_for(SECOND / 10 + 2 * MILLISECOND);
+        assert_eq!(scene.compaction.running_percent(), percent, "of {mebibytes} MiB");
+        let taken = scene.turn_for(10 * SECOND);
+        let most = 10 * SECOND / 100 * (percent + 1);
+        assert!((1..most).contains(&taken), "{taken} of {most}");
+    }
+    let mut scene = Scene::new(SETTINGS);
+    scene.lose(5000);
+    for _ in 0..200 {
+        assert!(scene.turn_for(2000) < 2 * MILLISECOND);
+    }
+}
+
+#[test]
+fn a_round_in_which_next_to_nothing_moves_is_not_repeated_until_it_is_worse() {
+    let mut scene = Scene::new(SETTINGS);
+    scene.heap.moves.store(false, Ordering::Relaxed);
+    let rounds = |scene: &mut Scene| {
+        let before = scene.compaction.statistics.stayed;
+        scene.turn_for(60 * SECOND);
+        (scene.compaction.statistics.stayed - before) / u64::from(KEYS)
+    };
+    scene.lose(200);
+    assert_eq!(rounds(&mut scene), 1);
+    assert_eq!(rounds(&mut scene), 0);
+    scene.lose(230);
+    assert_eq!(rounds(&mut scene), 1);
+    // What was hopeless is forgotten once less is lost.
+    scene.lose(10);
+    scene.turn_for(SECOND);
+    scene.lose(150);
+    assert_eq!(rounds(&mut scene), 1);
+    // While much moves there is hope, whatever is lost behind it: commands go on meanwhile.
+    scene.heap.moves.store(true, Ordering::Relaxed);
+    scene.lose(300);
+    scene.turn_for(60 * SECOND);
+    assert!(scene.moved() > 3 * u64::from(KEYS), "{}", scene.moved());
+}
+
+#[test]
+fn nothing_is_done_where_it_is_off_or_the_allocator_does_not_tell() {
+    let mut scene = Scene::new(CompactionSettings::OFF);
+    scene.lose(5000);
+    scene.turn_for(SECOND);
+    assert_eq!(scene.heap.surveys.load(Ordering::Relaxed), 0);
+    let mut scene = Scene::new(SETTINGS);
+    scene.compaction = Compaction::new(None, scene.clock.clone(), SETTINGS);
+    scene.turn_for(SECOND);
+    assert_eq!((scene.moved(), scene.compaction.wait_nanos(MonotonicNanos(0))), (0, None));
+    // A round under way ends when it is turned off.
+    let mut scene = Scene::new(SETTINGS);
+    scene.lose(200);
+    scene.turn_for(SECOND / 5);
+    assert!(scene.compaction.running_percent() > 0);
+    scene.compaction.settings.is_on = false;
+    scene.turn_for(2000);
+    assert_eq!(scene.compaction.running_percent(), 0);
+}
