@@ -7,7 +7,7 @@
 //! Source: <https://jemalloc.net/jemalloc.3.html>, "stats.arenas.<i>.bins.<j>" and
 //! "experimental.utilization.batch_query".
 
-use crate::write;
+use crate::{keep_freed, write};
 use base::heap::{Heap, Holes};
 use std::ffi::{CStr, CString};
 use std::ops::RangeInclusive;
@@ -173,6 +173,11 @@ impl Heap for JemallocHeap {
             return false;
         };
         (all - free) * 1000 < class.emptied_below.load(Ordering::Relaxed) * all
+    }
+
+    fn keep_freed(&self, millis: u64) {
+        // Refused, they go back later, as they did before.
+        let _ = keep_freed(millis as isize);
     }
 
     fn moving(&self, work: &mut dyn FnMut()) {

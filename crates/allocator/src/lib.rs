@@ -3,7 +3,8 @@
 //! Small values by the million are what a server holds: jemalloc has size classes with little
 //! waste. It is a crate of its own because its C takes minutes to build, which nothing but the
 //! program should wait for, and because much of what it offers needs `unsafe`: the safe interface
-//! leaves it out. Absent on purpose: any use of it by name. What allocates asks Rust's global allocator.
+//! leaves it out. Absent on purpose: any use of it by name. What allocates asks Rust's global
+//! allocator.
 //!
 //! Pages that were freed stay with the allocator for a while, because taking them back from the
 //! system costs a fault each. That while ends by itself only where allocations go on; a server
@@ -12,9 +13,9 @@
 mod heap;
 
 use base::machine::AllocatorUsage;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ptr;
-use tikv_jemalloc_ctl::{epoch, stats};
+use tikv_jemalloc_ctl::{arenas, epoch, stats};
 
 pub use heap::JemallocHeap;
 pub use tikv_jemallocator::Jemalloc;
@@ -46,10 +47,24 @@ pub fn usage() -> AllocatorUsage {
 /// # Errors
 /// jemalloc's error number, and what was asked of it.
 pub fn give_back_in_background() -> Result<(), String> {
-    for name in [c"arenas.dirty_decay_ms", c"arena.0.dirty_decay_ms"] {
-        write(name, KEPT_MILLIS)?;
-    }
+    keep_freed(KEPT_MILLIS)?;
     write(c"background_thread", true)
+}
+
+/// Has freed pages go back when nobody wanted them for so long.
+///
+/// # Errors
+/// jemalloc's error number, and what was asked of it.
+fn keep_freed(millis: isize) -> Result<(), String> {
+    // Of arenas to come, and of those that threads have already.
+    write(c"arenas.dirty_decay_ms", millis)?;
+    let arenas = arenas::narenas::read().map_err(|error| error.to_string())?;
+    for index in 0..arenas {
+        let name = CString::new(format!("arena.{index}.dirty_decay_ms")).unwrap_or_default();
+        // One that no thread has yet is refused, and takes the value above when one comes.
+        let _ = write(&name, millis);
+    }
+    Ok(())
 }
 
 /// Gives all freed pages back now (MEMORY PURGE).

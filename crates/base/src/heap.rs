@@ -33,6 +33,9 @@ pub trait Heap: Send + Sync {
     /// its size could move to. False for what is no such block.
     fn is_sparse(&self, address: usize) -> bool;
 
+    /// Has freed pages go back to the machine when nobody wanted them for so long, in milliseconds.
+    fn keep_freed(&self, millis: u64);
+
     /// Runs `work`, in which a block that is freed is not what the next one is made of: whoever
     /// moves blocks would be given the holes that it makes.
     fn moving(&self, work: &mut dyn FnMut());

@@ -11,7 +11,6 @@ use crate::Config;
 use crate::table::row;
 use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
 use base::tls::TlsSettings;
-use defrag::{DefragSettings, defrag_settings};
 use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
@@ -130,7 +129,6 @@ pub struct NodeSettings {
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
     pub tier: TierSettings,
-    pub defrag: DefragSettings,
     /// In bytes.
     pub repl_backlog_size: u64,
     /// Who this server is to its master; the password may be empty.
@@ -260,7 +258,6 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         enable_module_command: allowed(config, const { row("enable-module-command") }),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
         tier: tier_settings(config),
-        defrag: defrag_settings(config),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         masteruser: config.text(const { row("masteruser") }).to_vec(),
         masterauth: config.text(const { row("masterauth") }).to_vec(),

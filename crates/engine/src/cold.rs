@@ -117,6 +117,9 @@ pub struct ColdStore {
     hand: Hand,
     /// Hashes of keys whose values stay in memory, and for how many requests.
     pins: BTreeMap<KeyHash, u32>,
+    /// All of them, and those of the request that runs: it does not wait for itself.
+    pin_count: usize,
+    own_pins: usize,
     /// Databases that were flushed: their places are given back bit by bit.
     leaving: VecDeque<Leaving>,
     /// Bytes of values that are being read to come into memory: there must be room for them.
@@ -152,6 +155,8 @@ impl ColdStore {
             guest_bytes: 0,
             hand: Hand::default(),
             pins: BTreeMap::new(),
+            pin_count: 0,
+            own_pins: 0,
             leaving: VecDeque::new(),
             coming_bytes: 0,
             failure: RefCell::new(None),

@@ -249,6 +249,12 @@ impl Keyspace {
         self.base_bytes + cold + self.databases.iter().map(Database::used_bytes).sum::<usize>()
     }
 
+    /// Bytes of all data, wherever it lies: what a start has to load, more or less.
+    pub fn data_bytes(&self) -> u64 {
+        let cold = self.cold.as_ref().map_or(0, |cold| cold.tier.figures().live_bytes);
+        self.used_bytes() as u64 + cold
+    }
+
     /// Notes in the entry's access word that it was used now.
     pub fn touch(&self, entry: EntryRef<'_>, now: UnixMillis) {
         entry.set_access(crate::access::touched(entry.access(), now, &self.settings));

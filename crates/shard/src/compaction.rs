@@ -53,6 +53,8 @@ pub struct CompactionSettings {
     pub time_percent_max: u64,
     /// Elements of a value that are walked over in one step.
     pub elements_max: usize,
+    /// How long the allocator keeps freed pages, in milliseconds.
+    pub kept_millis: u64,
 }
 
 impl CompactionSettings {
@@ -64,6 +66,7 @@ impl CompactionSettings {
         time_percent_min: 0,
         time_percent_max: 0,
         elements_max: 1,
+        kept_millis: 1000,
     };
 
     /// The part of the time that is spent, in percent.
@@ -100,6 +103,8 @@ pub struct Compaction {
     /// What was lost after a round that won little.
     hopeless_bytes: u64,
     pub statistics: CompactionStatistics,
+    /// What the allocator was told last of how long to keep freed pages.
+    told_millis: Option<u64>,
 }
 
 /// A round under way.
@@ -133,6 +138,7 @@ impl Compaction {
             holes: Holes::default(),
             hopeless_bytes: 0,
             statistics: CompactionStatistics::default(),
+            told_millis: None,
         }
     }
 
@@ -155,6 +161,13 @@ impl Compaction {
 
     /// Looks how much is lost, when it is time to, and goes on with the round if one is under way.
     pub fn advance(&mut self, keyspace: &mut Keyspace) {
+        let kept_millis = self.settings.kept_millis;
+        if self.told_millis.is_some_and(|told| told != kept_millis)
+            || self.told_millis.is_none() && self.settings.is_on
+        {
+            self.told_millis = Some(kept_millis);
+            self.heap.iter().for_each(|heap| heap.keep_freed(kept_millis));
+        }
         let Some(heap) = self.heap.clone().filter(|_| self.settings.is_on) else {
             self.round = None;
             return;

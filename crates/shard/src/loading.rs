@@ -17,16 +17,15 @@ mod choosing;
 mod errand;
 mod history;
 mod lanes;
+mod lent;
 mod open;
 mod parts;
 mod progress;
 
-use crate::compaction::Compaction;
 use crate::leadership::Found;
 use crate::recovery::{RecoveryError, Replayer};
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
-use crate::tiering::Tiering;
 use ancestors::Ancestors;
 pub use ancestors::{follow_nobody, must_have_ancestors};
 use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
@@ -34,7 +33,6 @@ use base::disk::DiskQueue;
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 pub use choosing::must_not_be_of_a_parent;
-use engine::cold::Spilled;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
@@ -42,6 +40,7 @@ use engine::settings::Settings;
 use errand::Errand;
 use history::{Comparing, chain_behind};
 pub use lanes::LANES_MAX;
+use lent::Lent;
 pub use open::{FileLogOpener, KnownLog, OpenLog};
 pub use parts::{PartSource, Parts, PartsError};
 use progress::Measured;
@@ -121,17 +120,6 @@ pub struct Loading {
     /// Of the log.
     replayed: Growth,
     began: MonotonicNanos,
-}
-
-/// What is lent to a loading.
-#[derive(Default)]
-struct Lent {
-    /// The threads that read parts, while no snapshot is being loaded.
-    readers: Vec<Box<dyn DiskQueue>>,
-    /// Where values go that memory has no room for.
-    tiering: Option<Tiering>,
-    /// Wins memory back meanwhile.
-    compaction: Option<Compaction>,
 }
 
 enum Stage {
@@ -225,17 +213,6 @@ impl Loading {
         self.lent.readers = readers;
     }
 
-    /// Lets values go where memory has no room for them: more may be loaded than fits into
-    /// `maxmemory`.
-    pub fn spill_to(&mut self, tiering: Tiering) {
-        self.lent.tiering.insert(tiering).serve(&mut self.engine.keyspace);
-    }
-
-    /// Lets memory be won back that is lost between blocks, here and by the shard that comes of it.
-    pub fn compact_by(&mut self, compaction: Compaction) {
-        self.lent.compaction = Some(compaction);
-    }
-
     /// Gives the threads back, with nothing left to do.
     pub fn take_readers(&mut self) -> Vec<Box<dyn DiskQueue>> {
         match std::mem::replace(&mut self.stage, Stage::Choose) {
@@ -273,6 +250,9 @@ impl Loading {
     pub fn step(&mut self) -> Result<Step, Failure> {
         let began = self.clock.monotonic();
         for _ in 0..self.slice.steps_max {
+            if self.lacks_room()? {
+                return Ok(Step::Wait);
+            }
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
                 Stage::Snapshot(loading) => self.load(loading)?,
@@ -282,10 +262,6 @@ impl Loading {
                 done @ Stage::Done(_) => (done, Step::Done),
             };
             self.stage = stage;
-            let step = self.make_room(step)?;
-            if let Some(compaction) = &mut self.lent.compaction {
-                compaction.advance(&mut self.engine.keyspace);
-            }
             let now = self.clock.monotonic();
             if self.measured.sample(now) {
                 let keys = self.engine.keyspace.len();
@@ -299,29 +275,6 @@ impl Loading {
             }
         }
         Ok(Step::More)
-    }
-
-    /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go; the
-    /// step that the loading takes next, which may have to wait for that.
-    fn make_room(&mut self, step: Step) -> Result<Step, Failure> {
-        let Some(tiering) = &mut self.lent.tiering else { return Ok(step) };
-        let keyspace = &mut self.engine.keyspace;
-        tiering.poll(keyspace, self.clock.monotonic(), &mut Vec::new());
-        if let Some(why) = keyspace.cold_failure() {
-            return Err(why.into());
-        }
-        let mut spilled = Spilled::Enough;
-        while keyspace.bytes_over_limit(0) > 0 && !matches!(spilled, Spilled::Nothing) {
-            spilled =
-                tiering.spill(keyspace, keyspace.bytes_over_limit(0), self.clock.unix_millis());
-            if spilled == Spilled::Behind {
-                break;
-            }
-        }
-        // Freed here: nobody else does while a shard loads.
-        drop(keyspace.take_garbage());
-        let waits = spilled == Spilled::Behind && step == Step::More;
-        Ok(if waits { Step::Wait } else { step })
     }
 
     /// Goes on to the end. `wait` is called where the log has to be waited for: it lets time pass.

@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::no_log::NoLog;
 use crate::role::lease_clock::LeaseClock;
 use crate::role::renewal::Renewal;
-use crate::tiering::{Made, Tiering};
+use crate::tiering::Tiering;
 use crate::tracker::Tracker;
 use appender::Appender;
 use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
@@ -522,20 +522,6 @@ impl Shard {
             Duty::Leads => self.learn().unwrap_or(progress),
             Duty::Follows(_) | Duty::Loads => progress,
         }
-    }
-
-    /// Whether a follower has to wait with the next record until values have left memory that the
-    /// ones before it brought in. The other members never wait for that, nor does it for ever.
-    fn lacks_room(&mut self) -> bool {
-        let Duty::Follows(following) = &self.duty else { return false };
-        let now = following.replayer.clock();
-        let Some(tiering) = &mut self.tiering else { return false };
-        tiering.make_room(&mut self.engine.keyspace, 0, now) != Made::Done
-    }
-
-    /// Whether records were read that have to wait for memory.
-    pub fn has_unapplied(&self) -> bool {
-        !self.events.is_empty()
     }
 
     /// What became of this primary's records, as far as it was told, amid long commands too.

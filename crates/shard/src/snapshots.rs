@@ -42,6 +42,9 @@ pub use stores::{MemberSighting, Proven, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
 
+/// See [`Snapshots::is_behind`].
+const BACKLOG_SHARE: u64 = 32;
+
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
 
@@ -272,9 +275,24 @@ impl Snapshots {
     }
 
     /// Whether so much waits for the disk that writing commands must wait too.
-    pub fn is_behind(&self) -> bool {
-        let bytes_max = self.pace.backlog_bytes_blocking;
+    pub fn is_behind(&self, shard: &Shard) -> bool {
+        let bytes_max = self.backlog_bytes_blocking(shard);
         self.running.as_ref().is_some_and(|running| running.backlog_bytes > bytes_max)
+    }
+
+    /// With a tier memory is as little as `maxmemory` says. What waits for the disk is no part of
+    /// that, so it may be as much as a part of it.
+    fn backlog_bytes_blocking(&self, shard: &Shard) -> usize {
+        let Pace { backlog_bytes_blocking, backlog_bytes_max, .. } = self.pace;
+        match shard.engine.keyspace.settings.maxmemory {
+            0 => backlog_bytes_blocking,
+            _ if shard.tiering.is_none() => backlog_bytes_blocking,
+            maxmemory => {
+                let share = (maxmemory / BACKLOG_SHARE) as usize;
+                share
+                    .clamp(2 * backlog_bytes_max, backlog_bytes_blocking.max(2 * backlog_bytes_max))
+            }
+        }
     }
 
     /// Whether the next turn should not wait, because a snapshot of this shard can go on.
@@ -320,7 +338,7 @@ impl Snapshots {
         let is_hasty = shard.grown.bytes >= self.pace.log_growth_bytes_hasty;
         let rests = self.rests_until > turn.monotonic && !is_hasty;
         let is_early = self.not_before > turn.monotonic;
-        if !rests && !is_early && grown >= shard.engine.keyspace.used_bytes() as u64 {
+        if !rests && !is_early && grown >= shard.engine.keyspace.data_bytes() {
             let Growth { records, bytes } = shard.grown;
             tracing::info!(records, log_bytes = bytes, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.

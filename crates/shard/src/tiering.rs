@@ -113,8 +113,11 @@ pub struct Tiering {
     capacity_bytes: u64,
     reading: BTreeMap<DiskTicket, Wanted>,
     reading_bytes: usize,
-    /// Reads that wait for one under way to end.
+    /// Reads that wait for one under way to end, and those of them that are for requests which need
+    /// many values: these leave room for others.
     queued: VecDeque<Wanted>,
+    queued_bulk: VecDeque<Wanted>,
+    reading_bulk: usize,
     /// Records that are being read, or wait to be.
     wanted: BTreeMap<u64, KeyHash>,
     writing: BTreeMap<DiskTicket, WriteId>,
@@ -138,14 +141,16 @@ struct Wanted {
     hash: KeyHash,
     read: Read,
     tries: u32,
+    /// One of many that a request needs.
+    is_bulk: bool,
 }
 
 /// Steps of moving values out that one request, one record or one turn may take. Each frees more
 /// than most requests add.
 const SPILL_STEPS_MAX: usize = 16;
 
-/// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds. Then
-/// it counts as full. A second: far more than a disk takes that is alive.
+/// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
+/// Then it counts as full. A second: far more than a disk takes that is alive.
 const BEHIND_NANOS_MAX: u64 = SECOND;
 
 /// How long a write that failed is not tried again. The loop turns as often anyway.
@@ -243,6 +248,8 @@ impl Tiering {
             reading: BTreeMap::new(),
             reading_bytes: 0,
             queued: VecDeque::new(),
+            queued_bulk: VecDeque::new(),
+            reading_bulk: 0,
             wanted: BTreeMap::new(),
             writing: BTreeMap::new(),
             file_bytes: 0,
@@ -268,6 +275,8 @@ impl Tiering {
         self.reading.clear();
         self.reading_bytes = 0;
         self.queued.clear();
+        self.queued_bulk.clear();
+        self.reading_bulk = 0;
         self.wanted.clear();
         self.writing.clear();
         self.cleaner = Cleaner::default();
@@ -304,9 +313,16 @@ impl Tiering {
         &self.limits
     }
 
-    /// Has the value of the key with this hash come into memory. Whether it must be waited for: if
-    /// not, it is there. [`Self::poll`] tells when it has come.
-    pub fn fetch(&mut self, keyspace: &mut Keyspace, hash: KeyHash, place: Place) -> bool {
+    /// Has the value of the key with this hash come into memory, one of `count` that a request
+    /// needs. Whether it must be waited for: if not, it is there. [`Self::poll`] tells when it has
+    /// come.
+    pub fn fetch(
+        &mut self,
+        keyspace: &mut Keyspace,
+        hash: KeyHash,
+        place: Place,
+        count: usize,
+    ) -> bool {
         if self.wanted.contains_key(&place.bits()) {
             return true;
         }
@@ -317,16 +333,28 @@ impl Tiering {
         }
         let read = cold.tier.read(place);
         self.wanted.insert(place.bits(), hash);
-        self.queued.push_back(Wanted { hash, read, tries: 0 });
+        let is_bulk = count > self.limits.reads_max;
+        let queue = if is_bulk { &mut self.queued_bulk } else { &mut self.queued };
+        queue.push_back(Wanted { hash, read, tries: 0, is_bulk });
         self.submit_reads(keyspace);
         true
+    }
+
+    /// The read to begin next. Those of requests that need many take half of all at most, so that
+    /// others wait for a few of them and not for all.
+    fn next_queued(&mut self) -> Option<Wanted> {
+        self.queued.pop_front().or_else(|| {
+            let has_room = self.reading_bulk < self.limits.reads_max.div_ceil(2);
+            if has_room { self.queued_bulk.pop_front() } else { None }
+        })
     }
 
     fn submit_reads(&mut self, keyspace: &mut Keyspace) {
         while self.reading.len() < self.limits.reads_max
             && (self.reading.is_empty() || self.reading_bytes < self.limits.read_bytes_max)
-            && let Some(wanted) = self.queued.pop_front()
+            && let Some(wanted) = self.next_queued()
         {
+            self.reading_bulk += usize::from(wanted.is_bulk);
             let (file, sealer) = (Arc::clone(&self.file), Arc::clone(&self.sealer));
             let read = wanted.read;
             let job = move || -> DiskOutcome { Box::new(read_record(&*file, &sealer, &read)) };
@@ -363,6 +391,7 @@ impl Tiering {
                 continue;
             };
             self.reading_bytes -= wanted.read.length();
+            self.reading_bulk -= usize::from(wanted.is_bulk);
             let place = wanted.read.place();
             let is_current = |cold: &ColdStore| cold.tier.is_current(&wanted.read);
             if !keyspace.cold().is_some_and(is_current) {

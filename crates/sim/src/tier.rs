@@ -67,7 +67,8 @@ impl OpenTier for SimTier {
 pub enum Pressure {
     /// Behind each request all go that may.
     AllCold,
-    /// `maxmemory` is so little, in bytes, that they go and come back all the time.
+    /// Memory beside the tier's own is so little, in bytes, that they go and come back all the
+    /// time.
     Memory(u64),
 }
 
@@ -116,12 +117,22 @@ impl Tiered {
         Self { pressure, limits, bytes_max }
     }
 
+    /// The directive `maxmemory`: 0 where memory is not what values leave it for. Beside what the
+    /// tier itself counts as.
+    pub fn maxmemory(&self) -> u64 {
+        let tier::Limits { buffered_bytes_max, piece_bytes, .. } = self.limits.tier;
+        match self.pressure {
+            Pressure::AllCold => 0,
+            Pressure::Memory(bytes) => bytes + (buffered_bytes_max + 3 * piece_bytes) as u64,
+        }
+    }
+
     /// What a process is configured with that has the tier, beside these words.
     pub fn config(&self, others: &[&str]) -> Config {
         let bytes_max = self.bytes_max.to_string();
         let (directive, value) = match self.pressure {
             Pressure::AllCold => ("--tier-all-cold", "yes".to_owned()),
-            Pressure::Memory(bytes) => ("--maxmemory", bytes.to_string()),
+            Pressure::Memory(_) => ("--maxmemory", self.maxmemory().to_string()),
         };
         let tier = ["--tier", "file:/tier", "--tier-max", &bytes_max, "--tier-value-min", "16"];
         let pressure = [directive, &value];

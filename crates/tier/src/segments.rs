@@ -16,8 +16,8 @@ use crate::segment::{Segment, State, Taken};
 use crate::victim::Search;
 use std::collections::BTreeSet;
 
-/// Free segments at the end of the file are given up if they are more than are kept free anyway, and
-/// than this part of what is before them.
+/// Free segments at the end of the file are given up if they are more than are kept free anyway,
+/// and than this part of what is before them.
 const DROPPED_PART: usize = 8;
 
 /// Somebody's right to read what is released, until it is handed back.

@@ -17,7 +17,7 @@ const OTHERS: &str = "*";
 const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE), ("node", NODE)];
 
 const STRUCTURES: Floors = &[
-    &["hll", "prefetch", "ratio", "size_class", "varint"],
+    &["hll", "mover", "prefetch", "ratio", "size_class", "varint"],
     &["intset", "listpack", "ordered", "table"],
     &["entry", "member", "quicklist"],
     &["sorted_set"],
@@ -41,7 +41,7 @@ const ENGINE: Floors = &[
     &["feed", "rdb", "statistics", "subscribers"],
     &["notify", "value"],
     &["dump", "save", "unit"],
-    &["cold", "keyspace", "snapshot"],
+    &["cold", "keyspace", "moving", "snapshot"],
     &["apply", "debug_digest", "digest", "interest", "load", "prefetch", "translate"],
     &["replay", "view"],
     &["tx"],

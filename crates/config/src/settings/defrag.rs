@@ -18,14 +18,16 @@ pub struct DefragSettings {
     pub max_scan_fields: u64,
 }
 
-pub(super) fn defrag_settings(config: &Config) -> DefragSettings {
-    DefragSettings {
-        is_on: config.is_on(const { row("activedefrag") }),
-        ignore_bytes: config.number(const { row("active-defrag-ignore-bytes") }),
-        threshold_lower: config.number(const { row("active-defrag-threshold-lower") }),
-        threshold_upper: config.number(const { row("active-defrag-threshold-upper") }),
-        cycle_min: config.number(const { row("active-defrag-cycle-min") }),
-        cycle_max: config.number(const { row("active-defrag-cycle-max") }),
-        max_scan_fields: config.number(const { row("active-defrag-max-scan-fields") }),
+impl DefragSettings {
+    pub fn of(config: &Config) -> Self {
+        Self {
+            is_on: config.is_on(const { row("activedefrag") }),
+            ignore_bytes: config.number(const { row("active-defrag-ignore-bytes") }),
+            threshold_lower: config.number(const { row("active-defrag-threshold-lower") }),
+            threshold_upper: config.number(const { row("active-defrag-threshold-upper") }),
+            cycle_min: config.number(const { row("active-defrag-cycle-min") }),
+            cycle_max: config.number(const { row("active-defrag-cycle-max") }),
+            max_scan_fields: config.number(const { row("active-defrag-max-scan-fields") }),
+        }
     }
 }

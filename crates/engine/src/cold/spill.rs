@@ -104,7 +104,7 @@ impl Keyspace {
                     .filter(|it| it.database == index)
                     .map(|it| it.position)
                     .filter(|at| *at > 0);
-                if self.send_victims_away(id).is_some() {
+                if self.send_victims_away(id, false).is_some() {
                     return;
                 }
             }
@@ -130,7 +130,7 @@ impl Keyspace {
                 let is_there = self.database(id).table.find_where(*hash, may_go).is_some();
                 if is_there
                     && !cold.is_pinned(*hash)
-                    && self.spill_one(id, *hash).is_err()
+                    && self.spill_one(id, *hash, false).is_err()
                     && let Some(cold) = self.cold.as_deref_mut()
                 {
                     cold.hand.has_left = true;
@@ -146,11 +146,12 @@ impl Keyspace {
         let Some(cold) = &self.cold else { return Spilled::Nothing };
         // What is over may be more than all values together.
         let is_enough_there = self.entry_bytes() > bytes;
-        let wanted = self.entry_bytes().saturating_sub(bytes);
+        let before = self.entry_bytes();
+        let wanted = before.saturating_sub(bytes);
         let share = self.settings.maxmemory as usize / GUESTS_SHARE;
         let guest_bytes_max = cold.limits.guest_bytes_max.min(share.max(GUEST_BYTES_MIN));
         self.dismiss_guests(guest_bytes_max);
-        let mut buckets = 0;
+        let (mut buckets, mut refused) = (0, None);
         while self.entry_bytes() > wanted {
             let is_out = self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX;
             let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
@@ -160,17 +161,17 @@ impl Keyspace {
                     return Spilled::Enough;
                 }
                 // What is pinned can go as soon as the requests that wait for it have run.
-                let has_pins = self.cold.as_ref().is_some_and(|cold| !cold.pins.is_empty());
-                return if has_pins { Spilled::Behind } else { Spilled::Nothing };
+                let waits = self.cold.as_ref().is_some_and(|cold| cold.waits_for_pins());
+                return if waits { Spilled::Behind } else { Spilled::Nothing };
             }
             if buckets >= buckets_max {
-                return Spilled::More;
+                // Those that have a copy need no room in the store.
+                let has_freed = self.entry_bytes() < before;
+                return refused.filter(|_| !has_freed).unwrap_or(Spilled::More);
             }
             buckets += BUCKETS_AT_ONCE;
             let id = self.look_for_victims(now);
-            if let Some(refused) = self.send_victims_away(id) {
-                return refused;
-            }
+            refused = self.send_victims_away(id, refused.is_some()).or(refused);
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
     }
@@ -212,19 +213,18 @@ impl Keyspace {
         id
     }
 
-    /// Spills what the hand noted; why it stopped, if it did.
-    fn send_victims_away(&mut self, id: DatabaseId) -> Option<Spilled> {
+    /// Spills what the hand noted. If the store takes no more, or `only_copies` says that it would
+    /// not, only what has a copy there; why, if it is so.
+    fn send_victims_away(&mut self, id: DatabaseId, only_copies: bool) -> Option<Spilled> {
         let cold = self.cold.as_deref_mut()?;
         let victims = std::mem::take(&mut cold.hand.victims);
         let spilled_before = cold.statistics.spilled.get();
         let mut refused = None;
         for hash in &victims {
-            refused = self.spill_one(id, *hash).err();
-            match refused {
+            match self.spill_one(id, *hash, only_copies || refused.is_some()) {
                 // It fits into no record: others may.
-                Some(Refused::Length) => refused = None,
-                Some(_) => break,
-                None => {}
+                Ok(()) | Err(Refused::Length) => {}
+                Err(why) => refused = refused.or(Some(why)),
             }
         }
         if let Some(cold) = self.cold.as_deref_mut() {
@@ -242,8 +242,13 @@ impl Keyspace {
         refused.map(|why| if why == Refused::Behind { Spilled::Behind } else { Spilled::Nothing })
     }
 
-    /// Moves the value of a key with this hash out of memory.
-    fn spill_one(&mut self, id: DatabaseId, hash: KeyHash) -> Result<(), Refused> {
+    /// Moves the value of a key with this hash out of memory; with `only_copies`, if it has one.
+    fn spill_one(
+        &mut self,
+        id: DatabaseId,
+        hash: KeyHash,
+        only_copies: bool,
+    ) -> Result<(), Refused> {
         let Self { databases, cold, work, .. } = self;
         let Some(cold) = cold else { return Err(Refused::Full) };
         let database = &mut databases[id.0 as usize];
@@ -251,6 +256,9 @@ impl Keyspace {
         let Some(entry) = database.table.find_where(hash, is_here) else { return Ok(()) };
         let mut written = None;
         if entry.copy_place().is_none() {
+            if only_copies {
+                return Ok(());
+            }
             cold.content.clear();
             put_content(&mut cold.content, entry.value(), work);
             written = Some(cold.tier.put(hash, &cold.content)?);

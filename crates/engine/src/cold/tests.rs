@@ -341,3 +341,111 @@ fn there_is_an_end_to_looking_for_values_if_none_fits_into_a_record() {
     let spills = (0..100).map(|_| keyspace.spill(1000, 64, NOW));
     assert!(spills.into_iter().any(|spilled| spilled == Spilled::Enough), "this one can go");
 }
+
+/// A keyspace of 400 values of 1000 bytes, whose store has room for few that are not written.
+fn with_small_buffers() -> (Keyspace, MemoryFile) {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let limits = tier::Limits {
+        segment_bytes: 64 << 10,
+        piece_bytes: 8 << 10,
+        alone_bytes_min: 4 << 10,
+        record_bytes_max: 8 << 10,
+        buffered_bytes_max: 32 << 10,
+        ..tier::Limits::default()
+    };
+    let file = MemoryFile::default();
+    let tier = Tier::new(limits, 1 << 30);
+    keyspace.open_cold(ColdStore::new(tier, Box::new(file.clone()), ColdLimits::default()));
+    for number in 0..400 {
+        set(&mut keyspace, 0, &format!("key{number}"), &[7; 1000]);
+    }
+    (keyspace, file)
+}
+
+#[test]
+fn a_store_that_is_behind_does_not_count_as_full_however_often_it_is_asked() {
+    let (mut keyspace, file) = with_small_buffers();
+    let spill = |keyspace: &mut Keyspace| keyspace.spill(100_000, 64, NOW);
+    for _ in 0..5 {
+        let before = keyspace.cold_keys();
+        let spills: Vec<Spilled> = (0..500).map(|_| spill(&mut keyspace)).collect();
+        assert_eq!(spills[499], Spilled::Behind);
+        assert!(!spills.contains(&Spilled::Nothing));
+        assert!(keyspace.cold_keys() > before, "what was written made room");
+        file.write(&mut keyspace);
+    }
+    check_places(&keyspace);
+}
+
+#[test]
+fn what_has_a_copy_leaves_though_the_store_takes_nothing() {
+    let (mut keyspace, file) = with_small_buffers();
+    for _ in 0..100 {
+        keyspace.spill(400_000, 64, NOW);
+        file.write(&mut keyspace);
+    }
+    // Used again and again: they are no guests.
+    for number in 0..400 {
+        let key = format!("key{number}");
+        keyspace.fetch_now(DatabaseId(0), key.as_bytes()).expect("it is there");
+        let entry =
+            keyspace.database(DatabaseId(0)).find(keyspace.hash(key.as_bytes()), key.as_bytes());
+        let entry = entry.expect("it is there");
+        (0..3).for_each(|_| keyspace.touch(entry, NOW));
+    }
+    assert_eq!(keyspace.cold_keys(), 0);
+    for number in 0..200 {
+        set(&mut keyspace, 0, &format!("new{number}"), &[7; 1000]);
+    }
+    let (written, used) = (
+        |keyspace: &Keyspace| {
+            keyspace.cold().expect("it has a store").statistics.spilled_by_writing.get()
+        },
+        keyspace.used_bytes(),
+    );
+    while keyspace.spill(400_000, 64, NOW) != Spilled::Behind {}
+    let before = written(&keyspace);
+    for _ in 0..20 {
+        keyspace.spill(400_000, 64, NOW);
+    }
+    assert_eq!(written(&keyspace), before);
+    assert!(keyspace.used_bytes() < used - 250_000, "{} of {used}", keyspace.used_bytes());
+    check_places(&keyspace);
+}
+
+#[test]
+fn what_is_pinned_is_waited_for() {
+    let (mut keyspace, file) = with_small_buffers();
+    let hashes: Vec<KeyHash> =
+        (0..400).map(|number| keyspace.hash(format!("key{number}").as_bytes())).collect();
+    let cold = keyspace.cold_mut().expect("it has a store");
+    hashes.iter().for_each(|hash| cold.pin(*hash));
+    let spilled = (0..100).map(|_| keyspace.spill(1000, 64, NOW)).last();
+    assert_eq!(spilled, Some(Spilled::Behind), "nobody is told that the store is full");
+    let cold = keyspace.cold_mut().expect("it has a store");
+    cold.set_own_pins(400);
+    let spilled = (0..100).map(|_| keyspace.spill(1000, 64, NOW)).last();
+    assert_eq!(spilled, Some(Spilled::Nothing), "nobody waits for himself");
+    let cold = keyspace.cold_mut().expect("it has a store");
+    hashes.iter().for_each(|hash| cold.unpin(*hash));
+    assert_eq!(keyspace.spill(1000, 64, NOW), Spilled::Enough);
+    file.write(&mut keyspace);
+}
+
+#[test]
+fn what_a_record_needs_is_read_in_parts_if_it_is_much() {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let file = MemoryFile::default();
+    file.serve(&mut keyspace, ColdLimits::default());
+    let keys: Vec<String> = (0..30).map(|number| format!("key{number}")).collect();
+    for key in &keys {
+        set(&mut keyspace, 0, key, &[7; 100_000]);
+    }
+    keyspace.spill_all(NOW);
+    file.write(&mut keyspace);
+    let more = Effect::Append { bytes: b"more" };
+    let effects: Vec<_> = keys.iter().map(|key| (DatabaseId(0), key.as_bytes(), more)).collect();
+    let covered = keyspace.fetch_for_effects(&effects).expect("nothing is lost");
+    assert_eq!((covered, keyspace.cold_keys()), (10, 20));
+    assert_eq!(keyspace.fetch_for_effects(&effects[..3]).expect("nothing is lost"), 3);
+}

@@ -130,8 +130,8 @@ impl Stream {
         self.added
     }
 
-    /// Moves what `mover` takes of up to `blocks_max` blocks, behind as many as `from` says. Returns
-    /// where to go on, `None` at the end.
+    /// Moves what `mover` takes of up to `blocks_max` blocks, behind as many as `from` says.
+    /// Returns where to go on, `None` at the end.
     pub(crate) fn move_blocks(
         &mut self,
         from: usize,

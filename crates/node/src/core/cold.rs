@@ -14,8 +14,10 @@ use shard::tiering::{Made, Tiering, TieringLimits};
 use std::collections::BTreeSet;
 use tier::Place;
 
-/// The part of `maxmemory` that values may take which requests wait for.
+/// The part of `maxmemory` that values may take which requests wait for, and what they may take of
+/// a small one, in bytes.
 const PINNED_SHARE: u64 = 4;
+const PINNED_BYTES_MIN: usize = 1 << 20;
 
 impl Process {
     /// The file of values that memory has no room for, if `tier` names a directory.
@@ -148,7 +150,7 @@ impl Core {
     pub(crate) fn pinned_bytes_max(&self) -> usize {
         match self.shard.engine.keyspace.settings.maxmemory {
             0 => usize::MAX,
-            maxmemory => (maxmemory / PINNED_SHARE) as usize,
+            maxmemory => ((maxmemory / PINNED_SHARE) as usize).max(PINNED_BYTES_MIN),
         }
     }
 
@@ -218,9 +220,16 @@ impl Core {
         Self::for_each_needed(command, args, |key| {
             let keyspace = &mut engine.keyspace;
             if let Some(place) = keyspace.cold_place(database, key) {
-                tiering.fetch(keyspace, keyspace.hash(key), place);
+                tiering.fetch(keyspace, keyspace.hash(key), place, 1);
             }
         });
+    }
+
+    /// The request that is judged now has so many pins.
+    pub(crate) fn set_own_pins(&mut self, count: usize) {
+        if let Some(cold) = self.shard.engine.keyspace.cold_mut() {
+            cold.set_own_pins(count);
+        }
     }
 
     /// Ends pins.

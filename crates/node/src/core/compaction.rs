@@ -3,6 +3,7 @@
 
 use super::{Core, Process};
 use base::time::MonotonicNanos;
+use config::settings::defrag::DefragSettings;
 use shard::Shard;
 use shard::compaction::{Compaction, CompactionSettings};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ const TIER_TIME_PERCENT_MIN: u64 = 5;
 const TIER_LOST_SHARE: u64 = 32;
 const TIER_LOST_BYTES_MIN: u64 = 2 << 20;
 
+/// With a tier, how long the allocator keeps freed pages, in milliseconds: values that leave free
+/// some hundred megabytes a second, of which a second's worth would be a good part of the memory.
+const TIER_KEPT_MILLIS: u64 = 100;
+
 impl Process {
     /// What wins memory back, for a shard that is loaded now.
     pub(crate) fn compaction(&self) -> Compaction {
@@ -27,7 +32,7 @@ impl Process {
     }
 
     fn compaction_settings(&self) -> CompactionSettings {
-        let defrag = &self.settings.defrag;
+        let defrag = DefragSettings::of(&self.config);
         let has_tier = self.settings.tier.directory.is_some();
         let share = self.engine_settings().maxmemory / TIER_LOST_SHARE;
         let with_tier = |of_tier: u64, of_defrag: u64| match (has_tier, defrag.is_on) {
@@ -46,6 +51,11 @@ impl Process {
             },
             time_percent_max: defrag.cycle_max,
             elements_max: defrag.max_scan_fields as usize,
+            kept_millis: if has_tier {
+                TIER_KEPT_MILLIS
+            } else {
+                CompactionSettings::OFF.kept_millis
+            },
         }
     }
 }

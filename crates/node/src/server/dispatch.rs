@@ -222,7 +222,9 @@ impl Server {
         let Blocked::Parked { why, request, deadline, turn } = blocked else { return false };
         self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
         let pinned = self.fetches.take_pinned(client);
+        self.core.set_own_pins(pinned.len());
         let dispatched = self.dispatch(client, Some(request.command), request.args());
+        self.core.set_own_pins(0);
         self.core.unpin(pinned);
         self.end_claim(client);
         self.core.clients.at_mut(client).newest.is_confirmed = false;

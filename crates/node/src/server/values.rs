@@ -20,8 +20,9 @@ impl Server {
             pinned.iter().for_each(|hash| store.pin(*hash));
         }
         if let Some(tiering) = &mut shard.tiering {
+            let count = cold.len();
             for (hash, place) in cold {
-                if tiering.fetch(keyspace, hash, place) {
+                if tiering.fetch(keyspace, hash, place, count) {
                     places.push(place);
                 }
             }

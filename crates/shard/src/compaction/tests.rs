@@ -53,6 +53,8 @@ impl Heap for Fake {
         self.moves.load(Ordering::Relaxed)
     }
 
+    fn keep_freed(&self, _: u64) {}
+
     fn moving(&self, work: &mut dyn FnMut()) {
         work();
     }
@@ -66,6 +68,7 @@ const SETTINGS: CompactionSettings = CompactionSettings {
     time_percent_min: 1,
     time_percent_max: 25,
     elements_max: 1000,
+    kept_millis: 1000,
 };
 
 struct Scene {

@@ -9,6 +9,7 @@ use super::{Duty, Progress, Shard};
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeat;
 use crate::role::member::Member;
+use crate::tiering::Made;
 use crate::tracker::Tracker;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -77,6 +78,20 @@ impl Shard {
             Duty::Leads | Duty::Loads => None,
             Duty::Follows(following) => Some(following.replayer.clock()),
         }
+    }
+
+    /// Whether a follower has to wait with the next record until values have left memory that the
+    /// ones before it brought in. The other members never wait for that, nor does it for ever.
+    pub(super) fn lacks_room(&mut self) -> bool {
+        let Duty::Follows(following) = &self.duty else { return false };
+        let now = following.replayer.clock();
+        let Some(tiering) = &mut self.tiering else { return false };
+        tiering.make_room(&mut self.engine.keyspace, 0, now) != Made::Done
+    }
+
+    /// Whether records were read that have to wait for memory.
+    pub fn has_unapplied(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Appends a `Lead` behind what is applied, once the log has been found to hold that.

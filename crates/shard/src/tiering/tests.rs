@@ -184,7 +184,7 @@ impl Tiered {
     fn fetch(&mut self, key: &str) -> bool {
         let place = self.place(key).expect("it is not in memory");
         let hash = self.keyspace.hash(key.as_bytes());
-        self.tiering.fetch(&mut self.keyspace, hash, place)
+        self.tiering.fetch(&mut self.keyspace, hash, place, 1)
     }
 
     /// Whether all values are what they were made, wherever they lie.
@@ -250,4 +250,31 @@ fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
         tiered.writes.run();
     }
     assert!(tiered.is_whole(), "some have what was there before");
+}
+
+#[test]
+fn a_request_that_needs_many_values_leaves_reads_to_others() {
+    let mut tiered = Tiered::new();
+    tiered.tiering.limits.reads_max = 4;
+    for number in 0..20 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    for number in 0..19 {
+        let key = format!("key{number}");
+        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
+        let place = place.expect("it is not in memory");
+        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, 19));
+    }
+    assert_eq!(tiered.reads.jobs().queued.len(), 2, "half of what may be read at a time");
+    let last = tiered.place("key19");
+    assert!(tiered.fetch("key19"));
+    tiered.reads.run_last();
+    assert_eq!(tiered.poll(), last.into_iter().collect::<Vec<_>>(), "it did not wait for them");
+    for _ in 0..20 {
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert_eq!(tiered.keyspace.cold_keys(), 0);
+    assert!(tiered.is_whole());
 }

@@ -6,6 +6,7 @@ use base::driver::Driver;
 use base::time::MILLISECOND;
 use engine::digest::Digest;
 use node::{Limits, Scratch, Server, Stop};
+use shard::tiering::TieringLimits;
 use sim::campaign;
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
@@ -252,10 +253,7 @@ fn plain(words: &[Vec<u8>], reply: Reply) -> Reply {
 /// Answers of one server to all requests, and the digest in the end.
 fn answers(requests: &[Words], tier: Option<Tiered>) -> (Vec<Reply>, Digest, u64) {
     let mut single = Single::new(tier);
-    let memory = tier.and_then(|tier| match tier.pressure {
-        Pressure::Memory(bytes) => Some(bytes),
-        Pressure::AllCold => None,
-    });
+    let memory = tier.map(|tier| tier.maxmemory()).filter(|bytes| *bytes > 0);
     let mut answers = Vec::new();
     for (number, words) in requests.iter().enumerate() {
         single.advance(APART_NANOS);
@@ -333,13 +331,92 @@ fn a_value_that_is_lost_amid_a_transaction_is_no_other_one() {
     for line in ["MULTI", "SELECT 1", "STRLEN key", "APPEND key w", "GET key"] {
         single.line(line);
     }
-    let Reply::Array(replies) = single.line("EXEC") else { panic!("it is executed") };
-    let is_lost = |reply: &&Reply| reply.is_error("ERR the value was lost");
-    assert_eq!(replies[1], Reply::Integer(300), "its length is known");
-    assert_eq!(replies.iter().filter(is_lost).count(), 2, "{replies:?}");
+    let reply = single.line("EXEC");
+    assert!(reply.is_error("ERR the value was lost"), "{reply:?}");
     single.turn();
     let stopping = &single.server.core.stopping;
     assert!(matches!(stopping, Some(Stop::Demoted(_))), "{stopping:?}");
+}
+
+/// A server with values that are all cold, on a device that cannot read them any more.
+fn with_lost_values() -> Single {
+    let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
+    let mut single = Single::new(Some(tier));
+    for number in 0..50 {
+        single.line(&format!("SET key{number} {}", "v".repeat(300)));
+        single.line(&format!("RPUSH list {number}"));
+    }
+    (0..50).for_each(|_| single.turn());
+    single.disk.set_read_odds(ReadOdds { failed: 1000, ..ReadOdds::default() });
+    single
+}
+
+#[test]
+fn what_looks_at_a_lost_value_says_so_and_nothing_else() {
+    for line in
+        ["SORT list GET key*", "SORT list BY key*", "EVAL return{redis.pcall('GET','key1'),1} 0"]
+    {
+        let mut single = with_lost_values();
+        let reply = single.line(line);
+        assert!(reply.is_error("ERR the value was lost"), "{line}: {reply:?}");
+        single.turn();
+        let stopping = &single.server.core.stopping;
+        assert!(matches!(stopping, Some(Stop::Demoted(_))), "{line}: {stopping:?}");
+    }
+}
+
+/// A server with little memory and a hundred values of 10 KB each, most of which are not in memory.
+fn with_large_values() -> Single {
+    let limits = TieringLimits::default();
+    let pressure = Pressure::Memory(LARGE_MEMORY);
+    let tier = Tiered { pressure, limits, bytes_max: 256 << 20 };
+    let mut single = Single::new(Some(tier));
+    for number in 0..2000 {
+        single.line(&format!("SET key{number} {}", "v".repeat(10_000)));
+    }
+    assert!(single.keyspace().cold_keys() > 1000);
+    single
+}
+
+const LARGE_MEMORY: u64 = 8 << 20;
+
+fn used_bytes_over(single: &Single) -> u64 {
+    let keyspace = single.keyspace();
+    (keyspace.used_bytes() as u64).saturating_sub(keyspace.settings.maxmemory)
+}
+
+#[test]
+fn a_request_that_needs_more_than_there_is_memory_for_is_refused_and_harms_nobody() {
+    let mut single = with_large_values();
+    let keys: Vec<String> = (0..2000).map(|number| format!("key{number}")).collect();
+    for line in
+        [format!("EVAL return(1) 2000 {}", keys.join(" ")), format!("MGET {}", keys.join(" "))]
+    {
+        let reply = single.line(&line);
+        assert!(reply.is_error("OOM command not allowed"), "{reply:?}");
+    }
+    let some = keys[..200].join(" ");
+    assert_eq!(single.line(&format!("EVAL return(1) 200 {some}")), Reply::Integer(1));
+    assert_eq!(single.line("SET key1 v"), Reply::Simple(b"OK".to_vec()));
+    assert_eq!(used_bytes_over(&single), 0);
+    assert_eq!(single.line("DBSIZE"), Reply::Integer(2000));
+}
+
+#[test]
+fn a_script_that_reads_what_it_did_not_declare_keeps_to_the_memory_there_is() {
+    let mut single = with_large_values();
+    let script = "local n, most = 0, 0
+        for i = 0, 1999 do
+            n = n + #redis.call('GET', 'key' .. i)
+            most = math.max(most, tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)')))
+        end
+        return {n, most}";
+    let words = ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec());
+    let Reply::Array(found) = single.ask(&words) else { panic!("it reads all of them") };
+    let [Reply::Integer(length), Reply::Integer(most)] = found[..] else { panic!("{found:?}") };
+    assert_eq!(length, 2000 * 10_000);
+    let limit = single.keyspace().settings.maxmemory as i64;
+    assert!(most < limit + limit / 10, "{most} of {limit}");
 }
 
 #[test]

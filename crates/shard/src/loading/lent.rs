@@ -1,0 +1,50 @@
+//! What is lent to a loading, and what it does with the memory there is.
+
+use super::{Failure, Loading};
+use crate::compaction::Compaction;
+use crate::tiering::{Made, Tiering};
+use base::disk::DiskQueue;
+
+#[derive(Default)]
+pub(super) struct Lent {
+    /// The threads that read parts, while no snapshot is being loaded.
+    pub(super) readers: Vec<Box<dyn DiskQueue>>,
+    /// Where values go that memory has no room for.
+    pub(super) tiering: Option<Tiering>,
+    /// Wins memory back meanwhile.
+    pub(super) compaction: Option<Compaction>,
+}
+
+impl Loading {
+    /// Lets values go where memory has no room for them: more may be loaded than fits into
+    /// `maxmemory`.
+    pub fn spill_to(&mut self, tiering: Tiering) {
+        self.lent.tiering.insert(tiering).serve(&mut self.engine.keyspace);
+    }
+
+    /// Lets memory be won back that is lost between blocks, here and by the shard that comes of it.
+    pub fn compact_by(&mut self, compaction: Compaction) {
+        self.lent.compaction = Some(compaction);
+    }
+
+    /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go.
+    /// Whether more can be loaded only when what went before is written.
+    pub(super) fn lacks_room(&mut self) -> Result<bool, Failure> {
+        let keyspace = &mut self.engine.keyspace;
+        if let Some(compaction) = &mut self.lent.compaction {
+            compaction.advance(keyspace);
+        }
+        let Some(tiering) = &mut self.lent.tiering else { return Ok(false) };
+        tiering.poll(keyspace, self.clock.monotonic(), &mut Vec::new());
+        if let Some(why) = keyspace.cold_failure() {
+            return Err(why.into());
+        }
+        let mut made = Made::More;
+        while made == Made::More {
+            made = tiering.make_room(keyspace, 0, self.clock.unix_millis());
+        }
+        // Freed here: nobody else does while a shard loads.
+        drop(keyspace.take_garbage());
+        Ok(made == Made::Behind)
+    }
+}
