@@ -5,12 +5,15 @@
 //! are received into it too, as many as there are in one call; rustls by itself would take 4 KiB at
 //! a time.
 
-use crate::replies::{Replies, Unusable};
+use crate::memcached;
+use crate::replies::{Outcomes, Replies, Unusable};
+use crate::requests::Protocol;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::collections::VecDeque;
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::Path;
@@ -22,27 +25,43 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub struct Dialer {
     port: u16,
     tls: Option<Arc<ClientConfig>>,
+    protocol: Protocol,
+    goes_on: bool,
+}
+
+/// Counts replies of one protocol or the other.
+enum Counter {
+    Resp(Replies),
+    Memcached(memcached::Replies),
 }
 
 pub struct Connection {
     pub socket: TcpStream,
     tls: Option<Box<ClientConnection>>,
-    replies: Replies,
+    counter: Counter,
     /// What of a batch the kernel has not taken, without TLS: with it rustls keeps that.
     unsent: Vec<u8>,
     /// Requests under way, the index of the first, and when they were sent, after the start.
     pub under_way: u64,
     pub first: u64,
     pub sent_nanos: u64,
+    /// Of each of them whether it is cold, if that is asked for.
+    pub are_cold: VecDeque<bool>,
 }
 
 impl Dialer {
-    /// With `authority`, a file of certificates, connections speak TLS 1.3.
+    /// With `authority`, a file of certificates, connections speak TLS 1.3. Errors of the server
+    /// are counted if it `goes_on`, and end it otherwise.
     ///
     /// # Errors
     /// The file cannot be read or used.
-    pub fn new(port: u16, authority: Option<&Path>) -> Result<Self, String> {
-        Ok(Self { port, tls: authority.map(tls_config).transpose()? })
+    pub fn new(
+        port: u16,
+        authority: Option<&Path>,
+        protocol: Protocol,
+        goes_on: bool,
+    ) -> Result<Self, String> {
+        Ok(Self { port, tls: authority.map(tls_config).transpose()?, protocol, goes_on })
     }
 
     /// A connection on which nothing was sent, its handshake over.
@@ -59,11 +78,15 @@ impl Dialer {
         Ok(Connection {
             socket,
             tls: tls.map(Box::new),
-            replies: Replies::default(),
+            counter: match self.protocol {
+                Protocol::Resp => Counter::Resp(Replies::new(self.goes_on)),
+                Protocol::Memcached => Counter::Memcached(memcached::Replies::new(self.goes_on)),
+            },
             unsent: Vec::new(),
             under_way: 0,
             first: 0,
             sent_nanos: 0,
+            are_cold: VecDeque::new(),
         })
     }
 }
@@ -97,7 +120,24 @@ fn shaken(config: &Arc<ClientConfig>, socket: &mut TcpStream) -> Result<ClientCo
     Ok(tls)
 }
 
+impl Counter {
+    fn count(&mut self, bytes: &[u8]) -> Result<u64, Unusable> {
+        match self {
+            Self::Resp(replies) => replies.count(bytes),
+            Self::Memcached(replies) => replies.count(bytes),
+        }
+    }
+}
+
 impl Connection {
+    /// What its replies were, if no success.
+    pub fn outcomes(&self) -> Outcomes {
+        match &self.counter {
+            Counter::Resp(replies) => replies.outcomes,
+            Counter::Memcached(replies) => replies.outcomes,
+        }
+    }
+
     /// Sends a batch. What the kernel does not take goes out with [`Self::flush`].
     pub fn send(&mut self, batch: &[u8]) -> Result<(), String> {
         if let Some(tls) = &mut self.tls {
@@ -139,7 +179,7 @@ impl Connection {
 
     fn count(&mut self, mut bytes: &[u8]) -> Result<u64, String> {
         let Some(tls) = &mut self.tls else {
-            return self.replies.count(bytes).map_err(told);
+            return self.counter.count(bytes).map_err(told);
         };
         let mut complete = 0;
         while !bytes.is_empty() {
@@ -156,7 +196,7 @@ impl Connection {
                 if length == 0 {
                     return Err("the server closed a connection".to_owned());
                 }
-                complete += self.replies.count(plain).map_err(told)?;
+                complete += self.counter.count(plain).map_err(told)?;
                 reader.consume(length);
             }
         }
@@ -179,5 +219,6 @@ fn told(unusable: Unusable) -> String {
     match unusable {
         Unusable::Refused(text) => format!("the server answered with an error: {text}"),
         Unusable::NotResp => "the server answered with what is no RESP2".to_owned(),
+        Unusable::NotMemcached => "the server answered as no memcached does".to_owned(),
     }
 }

@@ -35,6 +35,11 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
+    /// How many times there are.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// The longest time, exactly.
     pub fn max(&self) -> u64 {
         self.max

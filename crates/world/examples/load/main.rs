@@ -22,6 +22,7 @@ mod by_second;
 mod clock;
 mod connection;
 mod histogram;
+mod memcached;
 mod pace;
 mod replies;
 mod requests;
@@ -29,6 +30,7 @@ mod run;
 
 use arguments::Wanted;
 use connection::Dialer;
+use histogram::Histogram;
 use requests::Requests;
 use run::{Run, Seen};
 use std::process::ExitCode;
@@ -55,7 +57,12 @@ fn main() -> ExitCode {
 
 fn run(wanted: &Wanted) -> Result<Seen, String> {
     let requests = Requests::prepare(&wanted.mix, &wanted.shape)?;
-    let dialer = Dialer::new(wanted.port, wanted.authority.as_deref())?;
+    let dialer = Dialer::new(
+        wanted.port,
+        wanted.authority.as_deref(),
+        wanted.shape.protocol,
+        wanted.goes_on,
+    )?;
     let connections =
         (0..wanted.connections).map(|_| dialer.dial()).collect::<Result<Vec<_>, _>>()?;
     Run::new(connections, requests, wanted)?.until_all_are_answered()
@@ -63,21 +70,35 @@ fn run(wanted: &Wanted) -> Result<Seen, String> {
 
 /// What was seen, as one line of JSON.
 fn told(seen: &Seen) -> String {
-    let ms = |nanos: u64| format!("{:.4}", nanos as f64 / 1e6);
-    let quantile = |share| ms(seen.latencies.quantile(share));
+    let apart = seen.apart.as_ref().map_or(String::new(), |apart| {
+        format!(", \"hot\": {{{}}}, \"cold\": {{{}}}", times(&apart.hot), times(&apart.cold))
+    });
     format!(
-        "{{\"requests\": {}, \"seconds\": {:.6}, \"requests_per_second\": {:.1}, \
-         \"p50_ms\": {}, \"p90_ms\": {}, \"p99_ms\": {}, \"p999_ms\": {}, \"max_ms\": {}, \
-         \"cpu_seconds\": {:.6}, \"idle\": {:.4}}}",
+        "{{\"requests\": {}, \"seconds\": {:.6}, \"requests_per_second\": {:.1}, {}, \
+         \"missed\": {}, \"refused\": {}, \"cpu_seconds\": {:.6}, \"idle\": {:.4}{apart}}}",
         seen.requests,
         seen.seconds,
         seen.requests as f64 / seen.seconds,
+        times(&seen.latencies),
+        seen.outcomes.missed,
+        seen.outcomes.refused,
+        seen.cpu_seconds,
+        seen.idle,
+    )
+}
+
+/// Quantiles, as fields of JSON.
+fn times(latencies: &Histogram) -> String {
+    let ms = |nanos: u64| format!("{:.4}", nanos as f64 / 1e6);
+    let quantile = |share| ms(latencies.quantile(share));
+    format!(
+        "\"count\": {}, \"p50_ms\": {}, \"p90_ms\": {}, \"p99_ms\": {}, \"p999_ms\": {}, \
+         \"max_ms\": {}",
+        latencies.total(),
         quantile(0.5),
         quantile(0.9),
         quantile(0.99),
         quantile(0.999),
-        ms(seen.latencies.max()),
-        seen.cpu_seconds,
-        seen.idle,
+        ms(latencies.max()),
     )
 }

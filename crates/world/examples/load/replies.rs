@@ -20,6 +20,18 @@ pub struct Replies {
     missing: u64,
     /// The text of an error that has begun.
     error: Vec<u8>,
+    /// Errors are counted, and do not end the count.
+    goes_on: bool,
+    pub outcomes: Outcomes,
+}
+
+/// Replies that are no success.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Outcomes {
+    /// Nulls: what was asked for is not there.
+    pub missed: u64,
+    /// Errors.
+    pub refused: u64,
 }
 
 /// What the next byte is.
@@ -45,9 +57,16 @@ pub enum Unusable {
     Refused(String),
     /// This is no RESP2.
     NotResp,
+    /// This is no answer of memcached to `get` or `set`.
+    NotMemcached,
 }
 
 impl Replies {
+    /// An error ends the count, unless it `goes_on`.
+    pub fn new(goes_on: bool) -> Self {
+        Self { goes_on, ..Self::default() }
+    }
+
     /// Takes what was received next; how many replies it completes.
     pub fn count(&mut self, mut bytes: &[u8]) -> Result<u64, Unusable> {
         let mut complete = 0;
@@ -64,6 +83,14 @@ impl Replies {
                     complete += self.element(0);
                 }
                 At::Error => {
+                    if self.goes_on {
+                        bytes = rest;
+                        if *first == b'\n' {
+                            self.outcomes.refused += 1;
+                            complete += self.element(0);
+                        }
+                        continue;
+                    }
                     if *first == b'\n' || self.error.len() == ERROR_BYTES_MAX {
                         let text = String::from_utf8_lossy(&self.error).trim_end().to_owned();
                         return Err(Unusable::Refused(text));
@@ -75,7 +102,10 @@ impl Replies {
                     bytes = rest;
                     match *first {
                         b'\r' => {}
-                        b'\n' if is_negative => complete += self.element(0),
+                        b'\n' if is_negative => {
+                            self.outcomes.missed += 1;
+                            complete += self.element(0);
+                        }
                         b'\n' if is_array => complete += self.element(number),
                         b'\n' => self.at = At::Bulk(number + b"\r\n".len() as u64),
                         b'-' => self.at = At::Number { is_array, is_negative: true, number },
@@ -178,6 +208,15 @@ mod tests {
                 assert_eq!(outcome, Err(wanted), "{before:?} split at {split}");
             }
         }
+    }
+
+    #[test]
+    fn errors_and_nulls_are_counted_if_it_goes_on() {
+        let mut replies = Replies::new(true);
+        let text = "-OOM no room\r\n$-1\r\n*2\r\n-ERR\r\n*-1\r\n+OK\r\n";
+        let complete: u64 =
+            text.bytes().map(|byte| replies.count(&[byte]).expect("it is RESP")).sum();
+        assert_eq!((complete, replies.outcomes), (4, Outcomes { missed: 2, refused: 2 }));
     }
 
     #[test]

@@ -9,7 +9,9 @@
 //!                   ├─ place ──┤ │ end             ├─ place ──┤ │ end
 //! ```
 //! One command needs one batch. A mix has several, over which the commands are shuffled in the
-//! proportion of their weights.
+//! proportion of their weights. With [`Skew`] it is known of each request whether it is a cold one.
+
+use crate::memcached;
 
 /// Stands for a random number in a word, as in redis-benchmark, and is as long as its digits.
 pub const NUMBER: &str = "__rand_int__";
@@ -46,17 +48,40 @@ pub struct Shape {
     pub seed: u64,
     /// Numbers count from here on, and are not drawn.
     pub ascending: Option<u64>,
+    pub skew: Option<Skew>,
+    pub protocol: Protocol,
+}
+
+/// Numbers that are drawn more often than others. Both sets are drawn from evenly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Skew {
+    /// Hot numbers are below it; the others are cold.
+    pub hot: u64,
+    /// So many of a hundred numbers are cold.
+    pub cold_percent: u64,
+}
+
+/// What the server understands.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    #[default]
+    Resp,
+    /// The text protocol of memcached: `GET key` and `SET key value`.
+    Memcached,
 }
 
 pub struct Requests {
     batches: Vec<Batch>,
     next: usize,
     numbers: Numbers,
+    /// Of each request of the last batch whether a number of it is cold.
+    are_cold: Vec<bool>,
 }
 
 /// The numbers that requests are given.
 enum Numbers {
     Below(u64, Random),
+    Skewed { skew: Skew, keyspace: u64, random: Random },
     From(u64),
 }
 
@@ -64,11 +89,22 @@ impl Numbers {
     fn next(&mut self) -> u64 {
         match self {
             Self::Below(bound, random) => random.below(*bound),
+            Self::Skewed { skew, keyspace, random } => {
+                if random.below(100) < skew.cold_percent {
+                    skew.hot + random.below(*keyspace - skew.hot)
+                } else {
+                    random.below(skew.hot)
+                }
+            }
             Self::From(next) => {
                 *next += 1;
                 (*next - 1) % KEYSPACE_MAX
             }
         }
+    }
+
+    fn is_cold(&self, number: u64) -> bool {
+        matches!(self, Self::Skewed { skew, .. } if number >= skew.hot)
     }
 }
 
@@ -85,7 +121,8 @@ impl Requests {
     /// Encodes the batches of a mix.
     ///
     /// # Errors
-    /// There is no command, or one without words, or the weights are 0 or too many.
+    /// There is no command, or one without words or that memcached does not know, or the weights
+    /// are 0 or too many, or all numbers are hot.
     pub fn prepare(mix: &[Command], shape: &Shape) -> Result<Self, String> {
         let weights: usize = mix.iter().map(|command| command.weight).sum();
         if mix.is_empty() || mix.iter().any(|command| command.words.is_empty()) {
@@ -96,8 +133,11 @@ impl Requests {
         }
         let mut random = Random(shape.seed);
         let value = random.text(shape.value_bytes);
-        let encoded: Vec<Vec<u8>> =
-            mix.iter().map(|command| encode(&command.words, &value)).collect();
+        let encoded = mix.iter().map(|command| match shape.protocol {
+            Protocol::Resp => Ok(encode(&command.words, &value)),
+            Protocol::Memcached => memcached::encode(&command.words, &value),
+        });
+        let encoded = encoded.collect::<Result<Vec<Vec<u8>>, String>>()?;
         let shares = mix.iter().zip(&encoded);
         let mut order: Vec<&[u8]> = shares
             .flat_map(|(command, bytes)| std::iter::repeat_n(bytes.as_slice(), command.weight))
@@ -112,11 +152,15 @@ impl Requests {
         let mut order = order.into_iter().cycle();
         let batches =
             (0..batches).map(|_| Batch::of(order.by_ref().take(shape.pipeline))).collect();
-        let numbers = match shape.ascending {
-            Some(first) => Numbers::From(first),
-            None => Numbers::Below(shape.keyspace, random),
+        let numbers = match (shape.ascending, shape.skew) {
+            (Some(first), _) => Numbers::From(first),
+            (None, None) => Numbers::Below(shape.keyspace, random),
+            (None, Some(skew)) if skew.hot < shape.keyspace => {
+                Numbers::Skewed { skew, keyspace: shape.keyspace, random }
+            }
+            (None, Some(_)) => return Err("there are to be cold numbers as well".to_owned()),
         };
-        Ok(Self { batches, next: 0, numbers })
+        Ok(Self { batches, next: 0, numbers, are_cold: Vec::new() })
     }
 
     /// The next `count` requests, at most a pipeline's.
@@ -124,13 +168,26 @@ impl Requests {
         self.next = if self.next + 1 < self.batches.len() { self.next + 1 } else { 0 };
         let batch = &mut self.batches[self.next];
         let end = batch.ends[count - 1];
+        self.are_cold.clear();
+        self.are_cold.resize(count, false);
+        let mut request = 0;
         for &place in &batch.places {
             if place >= end {
                 break;
             }
-            write_digits(&mut batch.bytes[place..place + DIGITS], self.numbers.next());
+            while batch.ends[request] <= place {
+                request += 1;
+            }
+            let number = self.numbers.next();
+            self.are_cold[request] |= self.numbers.is_cold(number);
+            write_digits(&mut batch.bytes[place..place + DIGITS], number);
         }
         &batch.bytes[..end]
+    }
+
+    /// Of each request that [`Self::next`] gave last whether it is cold.
+    pub fn are_cold(&self) -> &[bool] {
+        &self.are_cold
     }
 }
 
@@ -216,8 +273,19 @@ mod tests {
     }
 
     fn prepared(mix: &[Command], pipeline: usize, keyspace: u64) -> Requests {
-        let shape = Shape { pipeline, keyspace, value_bytes: 5, seed: 1, ascending: None };
-        Requests::prepare(mix, &shape).expect("the mix is good")
+        Requests::prepare(mix, &shape(pipeline, keyspace)).expect("the mix is good")
+    }
+
+    fn shape(pipeline: usize, keyspace: u64) -> Shape {
+        Shape {
+            pipeline,
+            keyspace,
+            value_bytes: 5,
+            seed: 1,
+            ascending: None,
+            skew: None,
+            protocol: Protocol::Resp,
+        }
     }
 
     fn text(requests: &mut Requests, count: usize) -> String {
@@ -257,8 +325,7 @@ mod tests {
     #[test]
     fn ascending_numbers_leave_none_out_and_repeat_none() {
         let mix = [command("SET key:__rand_int__ x", 1)];
-        let shape =
-            Shape { pipeline: 3, keyspace: 1, value_bytes: 5, seed: 1, ascending: Some(98) };
+        let shape = Shape { ascending: Some(98), ..shape(3, 1) };
         let mut requests = Requests::prepare(&mix, &shape).expect("the mix is good");
         let all: String = [3, 1, 2].map(|count| text(&mut requests, count)).concat();
         let keys: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("key:")).collect();
@@ -299,10 +366,31 @@ mod tests {
 
     #[test]
     fn a_mix_without_words_or_weights_is_refused() {
-        let shape = Shape { pipeline: 1, keyspace: 1, value_bytes: 1, seed: 1, ascending: None };
         let wordless = Command { words: Vec::new(), weight: 1 };
         for mix in [&[][..], &[wordless], &[command("GET a", 0)], &[command("GET a", 1001)]] {
-            assert!(Requests::prepare(mix, &shape).is_err(), "{mix:?}");
+            assert!(Requests::prepare(mix, &shape(1, 1)).is_err(), "{mix:?}");
         }
+    }
+
+    #[test]
+    fn cold_requests_have_their_share_and_are_told_from_hot_ones() {
+        let skew = Some(Skew { hot: 10, cold_percent: 20 });
+        let mix = [command("GET key:__rand_int__", 1), command("SET key:__rand_int__ x", 1)];
+        let shape = Shape { skew, ..shape(4, 100) };
+        let mut requests = Requests::prepare(&mix, &shape).expect("the mix is good");
+        let (mut cold, mut seen) = (0, [0; 100]);
+        for _ in 0..1000 {
+            let batch = text(&mut requests, 4);
+            let numbers: Vec<usize> =
+                batch.lines().filter_map(|line| line.strip_prefix("key:")?.parse().ok()).collect();
+            let are_cold: Vec<bool> = numbers.iter().map(|&number| number >= 10).collect();
+            assert_eq!(requests.are_cold(), are_cold, "{batch}");
+            cold += are_cold.iter().filter(|&&is_cold| is_cold).count();
+            numbers.iter().for_each(|&number| seen[number] += 1);
+        }
+        assert!((720..880).contains(&cold), "{cold} of 4000");
+        assert!(seen.iter().all(|&times| times > 0), "{seen:?}");
+        let all_hot = Shape { skew: Some(Skew { hot: 100, cold_percent: 20 }), ..shape };
+        assert!(Requests::prepare(&mix, &all_hot).is_err());
     }
 }

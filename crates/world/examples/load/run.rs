@@ -16,6 +16,7 @@ use crate::clock::{kept_waiting_nanos, now_nanos, used_nanos};
 use crate::connection::Connection;
 use crate::histogram::Histogram;
 use crate::pace::Pace;
+use crate::replies::Outcomes;
 use crate::requests::Requests;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -50,8 +51,18 @@ pub struct Run {
     sent: u64,
     answered: u64,
     start_nanos: u64,
+    /// When a closed loop sends no more, in nanoseconds after the start.
+    until_nanos: Option<u64>,
     latencies: Histogram,
+    apart: Option<Apart>,
     by_second: Option<BySecond>,
+}
+
+/// The latencies of hot and of cold requests.
+#[derive(Default)]
+pub struct Apart {
+    pub hot: Histogram,
+    pub cold: Histogram,
 }
 
 /// What a run showed.
@@ -62,6 +73,9 @@ pub struct Seen {
     /// The share of the time in which the load neither used a core nor waited for one.
     pub idle: f64,
     pub latencies: Histogram,
+    /// If there are cold requests.
+    pub apart: Option<Apart>,
+    pub outcomes: Outcomes,
 }
 
 impl Run {
@@ -96,7 +110,9 @@ impl Run {
             sent: 0,
             answered: 0,
             start_nanos: 0,
+            until_nanos: wanted.until_nanos(),
             latencies: Histogram::default(),
+            apart: wanted.shape.skew.map(|_| Apart::default()),
             by_second: wanted.by_second.then(BySecond::default),
         })
     }
@@ -129,8 +145,19 @@ impl Run {
             seconds,
             cpu_seconds,
             idle: (1.0 - (cpu_seconds + kept_seconds) / seconds).max(0.0),
+            outcomes: self.outcomes(),
             latencies: self.latencies,
+            apart: self.apart,
         })
+    }
+
+    fn outcomes(&self) -> Outcomes {
+        let mut sum = Outcomes::default();
+        for outcomes in self.connections.iter().map(Connection::outcomes) {
+            sum.missed += outcomes.missed;
+            sum.refused += outcomes.refused;
+        }
+        sum
     }
 
     /// Nanoseconds since the start.
@@ -177,15 +204,18 @@ impl Run {
             return Err("the server answered more than it was asked".to_owned());
         }
         let passed_nanos = now_nanos() - self.start_nanos;
-        match self.pace {
-            Pace::Closed => {
-                let nanos = passed_nanos - connection.sent_nanos;
-                record(&mut self.latencies, &mut self.by_second, nanos, count);
-            }
-            Pace::Open { .. } => {
-                for request in connection.first..connection.first + count {
-                    let nanos = passed_nanos - self.pace.due_nanos(request).unwrap_or(0);
-                    record(&mut self.latencies, &mut self.by_second, nanos, 1);
+        if self.pace == Pace::Closed && self.apart.is_none() {
+            let nanos = passed_nanos - connection.sent_nanos;
+            record(&mut self.latencies, &mut self.by_second, nanos, count);
+        } else {
+            for request in connection.first..connection.first + count {
+                let since = self.pace.due_nanos(request).unwrap_or(connection.sent_nanos);
+                let nanos = passed_nanos - since;
+                record(&mut self.latencies, &mut self.by_second, nanos, 1);
+                if let Some(apart) = &mut self.apart {
+                    let is_cold = connection.are_cold.pop_front().unwrap_or(false);
+                    let latencies = if is_cold { &mut apart.cold } else { &mut apart.hot };
+                    latencies.record(nanos, 1);
                 }
             }
         }
@@ -203,6 +233,10 @@ impl Run {
         while self.sent < self.total {
             let Some(&index) = self.free.front() else { break };
             let passed_nanos = now_nanos() - self.start_nanos;
+            if self.until_nanos.is_some_and(|until| until <= passed_nanos) {
+                self.total = self.sent;
+                break;
+            }
             let due = self.pace.due(passed_nanos).min(self.total);
             let count = due.saturating_sub(self.sent).min(self.pipeline);
             if count == 0 {
@@ -215,6 +249,9 @@ impl Run {
             connection.sent_nanos = passed_nanos;
             self.sent += count;
             connection.send(self.requests.next(count as usize))?;
+            if self.apart.is_some() {
+                connection.are_cold.extend(self.requests.are_cold());
+            }
         }
         Ok(())
     }
