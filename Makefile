@@ -9,7 +9,7 @@ export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
 # services that keep logs.
 TRIAL = $(CARGO) build --profile trial -p kiln --no-default-features
 
-.PHONY: run run-ha build quick check test test-long bench bench-shard bench-evaluations install
+.PHONY: run run-ha build quick check test test-long bench bench-shard bench-evaluations bench-tiers install
 
 # Serves on 6379, durable in ./data.
 run:
@@ -60,6 +60,12 @@ bench-shard: install
 # What snapshots cost clients, what a fork costs, and how fast a moment comes back; likewise, an hour.
 bench-evaluations: install
 	bench/evaluations
+
+# Values on a disk beside all of them in memory, redis-server with swap and memcached's extstore; likewise, two
+# hours, as root: it makes control groups and a swap file.
+bench-tiers: install
+	tests/install memcached
+	bench/tiers
 
 install:
 	tests/install

@@ -11,7 +11,7 @@ from harness import paths
 
 
 # Peers of the server and what loads it, and the crate whose examples they are.
-PEERS = {"floor": "world", "load": "world", "bare": "services"}
+PEERS = {"floor": "world", "load": "world", "reads": "world", "bare": "services"}
 
 
 def build(*peers, features=()):

@@ -23,12 +23,12 @@ KINDS = ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
 
 
 class Group:
-    """A control group of its own; None of it stays."""
+    """A control group of its own; None of it stays. Several at a time need a `name` each."""
 
-    def __init__(self):
+    def __init__(self, name=""):
         for parent, limit in KINDS:
             with contextlib.suppress(OSError):
-                made = parent / NAME
+                made = parent / f"{NAME}{name}"
                 made.mkdir()
                 if (made / limit).exists():
                     self.folder, self.limit = made, made / limit
