@@ -57,8 +57,8 @@ def fill(server, first, keys):
 class Loads:
     """GETs and SETs of random keys, from so many connections each, until the block ends."""
 
-    def __init__(self, server, keys, gets=GET_CONNECTIONS, sets=SET_CONNECTIONS):
-        self.server, self.keys = server, keys
+    def __init__(self, server, keys, gets=GET_CONNECTIONS, sets=SET_CONNECTIONS, how=()):
+        self.server, self.keys, self.how = server, keys, how
         self.wanted = {name: count for name, count in (("get", gets), ("set", sets)) if count}
 
     def __enter__(self):
@@ -67,7 +67,7 @@ class Loads:
             [*FIRST, "taskset", "-c", LOAD_CORE, str(RELEASE / "examples" / "load"),
              "--port", str(self.server.port), "--connections", str(count), "--by-second",
              "--requests", str(10**15), "--keyspace", str(self.keys), "--value", str(VALUE_BYTES),
-             *load.COMMANDS[name]],
+             *self.how, *load.COMMANDS[name]],
             stdout=self.outputs[name], stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
             for name, count in self.wanted.items()}
         return self
@@ -81,18 +81,22 @@ class Loads:
         """Whether the server has refused nothing and is there."""
         return all(process.poll() is None for process in self.processes.values())
 
-    def seconds(self):
-        """{second of the monotonic clock: (requests, mean in ms, slowest in ms)} of both together."""
-        together = {}
+    def rows(self):
+        """What each load says of each second."""
         for output in self.outputs.values():
             output.seek(0)
             for line in output.read().splitlines():
                 with contextlib.suppress(json.JSONDecodeError):  # the last, cut by the kill
-                    row = json.loads(line)
-                    count, mean, slowest = together.get(row["second"], (0, 0.0, 0.0))
-                    both = count + row["requests"]
-                    mean = (count * mean + row["requests"] * row["mean_ms"]) / max(1, both)
-                    together[row["second"]] = (both, mean, max(slowest, row["max_ms"]))
+                    yield json.loads(line)
+
+    def seconds(self):
+        """{second of the monotonic clock: (requests, mean in ms, slowest in ms)} of both together."""
+        together = {}
+        for row in self.rows():
+            count, mean, slowest = together.get(row["second"], (0, 0.0, 0.0))
+            both = count + row["requests"]
+            mean = (count * mean + row["requests"] * row["mean_ms"]) / max(1, both)
+            together[row["second"]] = (both, mean, max(slowest, row["max_ms"]))
         return together
 
 

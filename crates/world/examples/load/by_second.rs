@@ -13,6 +13,8 @@ pub struct BySecond {
     requests: u64,
     sum_nanos: u64,
     max_nanos: u64,
+    /// Errors of all seconds that are over.
+    refused_before: u64,
 }
 
 impl BySecond {
@@ -23,31 +25,35 @@ impl BySecond {
         self.max_nanos = self.max_nanos.max(nanos);
     }
 
-    /// Prints the seconds that are over at this time of the monotonic clock.
-    pub fn end_those_before(&mut self, now_nanos: u64) {
-        for line in self.ended(now_nanos / SECOND_NANOS) {
+    /// Prints the seconds that are over at this time of the monotonic clock. `refused` tells how
+    /// many errors there were so far.
+    pub fn end_those_before(&mut self, now_nanos: u64, refused: impl Fn() -> u64) {
+        for line in self.ended(now_nanos / SECOND_NANOS, refused) {
             println!("{line}");
         }
     }
 
-    fn ended(&mut self, now: u64) -> Vec<String> {
+    fn ended(&mut self, now: u64, refused: impl Fn() -> u64) -> Vec<String> {
         let first = *self.second.get_or_insert(now);
         let lines = (first..now).map(|second| {
-            let over =
-                std::mem::replace(self, Self { second: Some(second + 1), ..Self::default() });
-            over.told()
+            let refused = refused();
+            let next =
+                Self { second: Some(second + 1), refused_before: refused, ..Self::default() };
+            std::mem::replace(self, next).told(refused)
         });
         lines.collect()
     }
 
-    fn told(&self) -> String {
+    fn told(&self, refused: u64) -> String {
         let mean_nanos = self.sum_nanos.checked_div(self.requests).unwrap_or(0);
         format!(
-            "{{\"second\": {}, \"requests\": {}, \"mean_ms\": {:.4}, \"max_ms\": {:.4}}}",
+            "{{\"second\": {}, \"requests\": {}, \"mean_ms\": {:.4}, \"max_ms\": {:.4}, \
+             \"refused\": {}}}",
             self.second.unwrap_or(0),
             self.requests,
             mean_nanos as f64 / 1e6,
             self.max_nanos as f64 / 1e6,
+            refused - self.refused_before,
         )
     }
 }
@@ -59,18 +65,18 @@ mod tests {
     #[test]
     fn each_second_is_told_once_and_a_silent_one_too() {
         let mut by_second = BySecond::default();
-        assert!(by_second.ended(7).is_empty());
+        assert!(by_second.ended(7, || 0).is_empty());
         by_second.record(2_000_000, 3);
         by_second.record(10_000_000, 1);
-        assert!(by_second.ended(7).is_empty());
+        assert!(by_second.ended(7, || 0).is_empty());
         assert_eq!(
-            by_second.ended(9),
+            by_second.ended(9, || 3),
             [
-                r#"{"second": 7, "requests": 4, "mean_ms": 4.0000, "max_ms": 10.0000}"#,
-                r#"{"second": 8, "requests": 0, "mean_ms": 0.0000, "max_ms": 0.0000}"#,
+                r#"{"second": 7, "requests": 4, "mean_ms": 4.0000, "max_ms": 10.0000, "refused": 3}"#,
+                r#"{"second": 8, "requests": 0, "mean_ms": 0.0000, "max_ms": 0.0000, "refused": 0}"#,
             ]
         );
         by_second.record(5_000_000, 1);
-        assert_eq!(by_second.ended(10).len(), 1);
+        assert_eq!(by_second.ended(10, || 3).len(), 1);
     }
 }

@@ -127,7 +127,8 @@ impl Run {
         while self.answered < self.total {
             self.wait(&mut reports);
             if let Some(by_second) = &mut self.by_second {
-                by_second.end_those_before(now_nanos());
+                let connections = &self.connections;
+                by_second.end_those_before(now_nanos(), || outcomes(connections).refused);
             }
             for report in &reports {
                 let (datum, flags) = (report.data.u64(), report.flags);
@@ -145,19 +146,10 @@ impl Run {
             seconds,
             cpu_seconds,
             idle: (1.0 - (cpu_seconds + kept_seconds) / seconds).max(0.0),
-            outcomes: self.outcomes(),
+            outcomes: outcomes(&self.connections),
             latencies: self.latencies,
             apart: self.apart,
         })
-    }
-
-    fn outcomes(&self) -> Outcomes {
-        let mut sum = Outcomes::default();
-        for outcomes in self.connections.iter().map(Connection::outcomes) {
-            sum.missed += outcomes.missed;
-            sum.refused += outcomes.refused;
-        }
-        sum
     }
 
     /// Nanoseconds since the start.
@@ -255,6 +247,16 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Those of all connections together.
+fn outcomes(connections: &[Connection]) -> Outcomes {
+    let mut sum = Outcomes::default();
+    for outcomes in connections.iter().map(Connection::outcomes) {
+        sum.missed += outcomes.missed;
+        sum.refused += outcomes.refused;
+    }
+    sum
 }
 
 /// Counts the same latency `count` times.

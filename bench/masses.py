@@ -1,0 +1,154 @@
+"""Many cold keys that go at once, in four ways, and a bystander: how long the slowest of its requests takes, of which
+one falls due each millisecond whether or not the server keeps up. And what a tier writes that nobody uses.
+"""
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import time
+
+import load
+import tiered
+from harness.server import die_with_parent
+from harness.waiting import wait_for
+from scene import FIRST
+from subjects import LOAD_CORE, RELEASE
+
+KEYS = 1_250_000
+MEMORY_SHARE = 0.08
+
+# What the bystander asks for, beside PING.
+NEAR = 1000
+RATE = 1000
+BYSTANDER_CONNECTIONS = 4
+
+# Who deletes: so many clients, so many keys at a time.
+CONNECTIONS, BATCH = 50, 100
+
+BEFORE_SECONDS, AFTER_SECONDS = 10, 5
+IDLE_SECONDS = 60
+DEED_SECONDS_MAX = 300
+
+# All keys are given the same time, so many seconds after the slowest load that is expected has told them: a guess.
+TELLING_KEYS_A_SECOND = 40_000
+TELLING_SECONDS_MIN = 3
+
+
+def run(options, note):
+    """Returns {"keys", "idle": {"seconds", "written"}, "deeds": {deed: [{"cold", "took_seconds", "before": [worst
+    answer of each second, ms], "during", "after"} of each turn]}}."""
+    keys = tiered.scaled(KEYS, options.scale, 100_000)
+    found = {"keys": keys, "idle": None, "deeds": {}}
+    server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
+    with server:
+        load.generate(server.port, "--requests", str(NEAR), "--ascending", "0", "--value", str(tiered.VALUE_BYTES),
+                      "SET", "near:__rand_int__", "__value__")
+        for turn in range(options.turns):
+            for deed, does in DEEDS.items():
+                cold = filled(server, keys)
+                if found["idle"] is None:
+                    found["idle"] = idle(server, max(10.0, IDLE_SECONDS * min(1.0, options.scale)))
+                    note(f"idle: {found['idle']}")
+                row = {"cold": cold, **watched(server, lambda does=does: does(server, keys))}
+                found["deeds"].setdefault(deed, []).append(row)
+                note(f"turn {turn + 1}: {deed}: {cold:,} cold keys in {row['took_seconds']:.1f} s, slowest answer "
+                     + " → ".join(f"{max(row[phase]):.1f}" for phase in ("before", "during", "after")) + " ms")
+    return found
+
+
+def filled(server, keys):
+    """Fills the server; how many values are not in memory."""
+    tiered.fill(server, 0, keys)
+    tiered.settle(server)
+    return int(tiered.fields(server)["curr_items_ssd"])
+
+
+def idle(server, seconds):
+    """Bytes that a tier writes which nobody uses."""
+    before = int(tiered.fields(server)["bytes_written_to_disk"])
+    time.sleep(seconds)
+    return {"seconds": seconds, "written": int(tiered.fields(server)["bytes_written_to_disk"]) - before}
+
+
+def watched(server, deed):
+    """What a bystander waited before the deed, during it and after it."""
+    with Bystander(server) as bystander:
+        time.sleep(BEFORE_SECONDS)
+        began = time.monotonic()
+        deed()
+        ended = time.monotonic()
+        time.sleep(AFTER_SECONDS)
+        if not bystander.alive():
+            raise SystemExit(f"the bystander ended: {server.log_tail()}")
+    phases = {"before": [], "during": [], "after": []}
+    for row in bystander.rows()[1:-1]:
+        second = row["second"]
+        phase = "before" if second < int(began) else "during" if second <= int(ended) else "after"
+        phases[phase].append(row["max_ms"])
+    return {"took_seconds": ended - began, **phases}
+
+
+class Bystander:
+    """PINGs and GETs of keys that are in use, at a fixed rate, until the block ends."""
+
+    def __init__(self, server):
+        self.line = [*FIRST, "taskset", "-c", LOAD_CORE, str(RELEASE / "examples" / "load"), "--port",
+                     str(server.port), "--connections", str(BYSTANDER_CONNECTIONS), "--rate", str(RATE), "--seconds",
+                     str(24 * 3600), "--keyspace", str(NEAR), "--by-second", "--command", "PING", "--command",
+                     "GET near:__rand_int__"]
+
+    def __enter__(self):
+        self.output = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(self.line, stdout=self.output, stderr=subprocess.DEVNULL,
+                                        preexec_fn=die_with_parent)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def rows(self):
+        self.output.seek(0)
+        found = []
+        for line in self.output.read().splitlines():
+            with contextlib.suppress(json.JSONDecodeError):  # the last, cut by the kill
+                found.append(json.loads(line))
+        return found
+
+
+def gone(server):
+    """Waits until there are only the bystander's keys."""
+    with server.client(timeout=DEED_SECONDS_MAX) as client:
+        wait_for("a server without the keys", lambda: client.call("DBSIZE") <= NEAR, DEED_SECONDS_MAX)
+
+
+def deleted(command):
+    """Batches of keys from many clients."""
+    def deed(server, keys):
+        load.generate(server.port, "--connections", str(CONNECTIONS), "--requests", str(-(-keys // BATCH)),
+                      "--ascending", "0", command, *["key:__rand_int__"] * BATCH)
+        gone(server)
+    return deed
+
+
+def expired(server, keys):
+    """All keys have the same time, which was told before; nobody asks for them."""
+    at_ms = int(time.time() * 1000) + int(max(TELLING_SECONDS_MIN, keys / TELLING_KEYS_A_SECOND) * 1000)
+    load.generate(server.port, "--connections", "10", "--pipeline", "16", "--requests", str(keys), "--ascending", "0",
+                  "PEXPIREAT", "key:__rand_int__", str(at_ms))
+    if time.time() * 1000 > at_ms:
+        raise SystemExit("the time had come before every key was told")
+    gone(server)
+
+
+def flushed(server, _keys):
+    with server.client(timeout=DEED_SECONDS_MAX) as client:
+        client.call("FLUSHALL")
+    gone(server)
+
+
+DEEDS = {"DEL": deleted("DEL"), "UNLINK": deleted("UNLINK"), "expiry": expired, "FLUSHALL": flushed}

@@ -1,0 +1,108 @@
+"""Five times as much data as memory, in a control group that has a quarter more than `maxmemory`: what the server takes
+while it is loaded, while it takes a snapshot, while all keys are rewritten, and while both happen.
+"""
+
+import contextlib
+import threading
+import time
+
+import load
+import scene
+import tiered
+from harness.resp import Disconnected
+
+KEYS = 10_000_000
+LOAD_REQUESTS = 2_000_000
+FLOOD_SECONDS = 30
+FLOOD_CONNECTIONS = 50
+SAMPLE_SECONDS = 0.05
+
+
+def run(options, note):
+    """Returns {"keys", "maxmemory", "group_bytes", "phases": {phase: {"used", "resident", "took_seconds", "requests",
+    "refused"}}, "outcome"}: the most that was seen of each."""
+    keys = tiered.scaled(KEYS, options.scale, 50_000)
+    maxmemory = int(keys * tiered.WARM_KEY_BYTES * tiered.MEMORY_SHARE) + tiered.BUFFER_BYTES
+    group_bytes = tiered.group_bytes_for(maxmemory)
+    found = {"keys": keys, "maxmemory": maxmemory, "group_bytes": group_bytes, "phases": {}, "outcome": None}
+    server = tiered.with_tier(maxmemory, tiered.tier_bytes_for(keys))
+    seconds = max(3.0, FLOOD_SECONDS * min(1.0, options.scale))
+    with tiered.limited(server, group_bytes, "-short"):
+        try:
+            for phase, acts in (("load", lambda: loaded(server, keys)), ("BGSAVE", lambda: saved(server)),
+                                ("flood of SETs", lambda: flooded(server, keys, seconds)),
+                                ("BGSAVE amid the flood", lambda: flooded(server, keys, seconds, save=True))):
+                row = found["phases"][phase] = watched(server, acts)
+                note(f"{phase}: used_memory {row['used'] / maxmemory:.1%} of maxmemory, resident "
+                     f"{row['resident'] / group_bytes:.0%} of the group's, {row['refused']:,} of {row['requests']:,} "
+                     f"SETs refused, {row['took_seconds']:.0f} s")
+            found["cold_share"] = tiered.cold_share(server)
+        except (SystemExit, OSError, Disconnected) as error:
+            if server.alive():
+                raise
+            note(f"ended: {error}")
+        found["outcome"] = "alive" if server.alive() else f"ended with {server.process.returncode}"
+    note(found["outcome"])
+    return found
+
+
+def watched(server, acts):
+    """What was done, and the most memory meanwhile."""
+    with Watch(server) as watch:
+        began = time.monotonic()
+        requests, refused = acts()
+        took = time.monotonic() - began
+    return {"took_seconds": took, "requests": requests, "refused": refused, "used": watch.used,
+            "resident": watch.resident}
+
+
+class Watch(threading.Thread):
+    """The most that a server says it uses, and that is in RAM of it."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.stopping = server, threading.Event()
+        self.used, self.resident = 0, 0
+
+    def run(self):
+        with contextlib.suppress(OSError, Disconnected), self.server.client(timeout=600) as client:
+            while not self.stopping.wait(SAMPLE_SECONDS):
+                told = tiered.info_fields(client.call("INFO", "memory"))
+                self.used = max(self.used, int(told["used_memory"]))
+                self.resident = max(self.resident, self.server.resident_bytes())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.join()
+
+
+def loaded(server, keys):
+    """In parts: how long the load may take has a bound."""
+    refused = 0
+    for first in range(0, keys, LOAD_REQUESTS):
+        refused += tiered.fill(server, first, min(LOAD_REQUESTS, keys - first))["refused"]
+    return keys, refused
+
+
+def saved(server):
+    load.wait_for_upkeep(server)
+    scene.bgsave(server)
+    return 0, 0
+
+
+def flooded(server, keys, seconds, save=False):
+    """SETs of random keys for so long, and until the snapshot is taken."""
+    load.wait_for_upkeep(server)
+    with scene.Loads(server, keys, gets=0, sets=FLOOD_CONNECTIONS, how=("--go-on",)) as loads:
+        until = time.monotonic() + seconds
+        if save:
+            scene.bgsave(server)
+        time.sleep(max(0.0, until - time.monotonic()))
+        if not loads.alive():
+            raise SystemExit(f"the load ended: {server.log_tail()}")
+    rows = list(loads.rows())
+    return sum(row["requests"] for row in rows), sum(row["refused"] for row in rows)
