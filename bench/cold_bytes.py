@@ -21,7 +21,7 @@ def run(options, note):
         server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
         with server:
             tiered.fill(server, 0, keys)
-            tiered.settle(server)
+            tiered.tighten(server, MEMORY_SHARE)
             with server.client(timeout=600) as client:
                 for first in range(0, keys, BATCH):
                     forget_those_in_memory(client, range(first, min(keys, first + BATCH)))

@@ -60,7 +60,7 @@ def run(options, note):
 def filled(server, keys):
     """Fills the server; how many values are not in memory."""
     tiered.fill(server, 0, keys)
-    tiered.settle(server)
+    tiered.tighten(server, MEMORY_SHARE)
     return int(tiered.fields(server)["curr_items_ssd"])
 
 

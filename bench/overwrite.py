@@ -32,19 +32,18 @@ WAIT_SECONDS_MAX = 3 * 3600
 
 
 def run(options, note):
-    """Returns {"keys", "tier_bytes", "maxmemory", "rows": [{"second", "requests", "refused", "file", "fill", "put",
+    """Returns {"keys", "tier_bytes", "rounds", "rows": [{"second", "requests", "refused", "file", "fill", "put",
     "written"} of each second]}, where the last two are bytes since the overwriting began."""
     tier_bytes = tiered.scaled(TIER_BYTES, options.scale, tiered.TIER_BYTES_MIN)
     keys = int(usable_bytes(tier_bytes) * FILL * ROOM / (4096 / 7) / (1 - MEMORY_SHARE))
-    maxmemory = tiered.maxmemory_for(keys, MEMORY_SHARE)
     with Ports() as metrics:
-        with tiered.with_tier(maxmemory, tier_bytes, ["--metrics-port", str(metrics.first)]) as server:
+        with tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tier_bytes, ["--metrics-port", str(metrics.first)]) as server:
             seen = tiered.fill(server, 0, keys)
-            tiered.settle(server)
+            tiered.tighten(server, MEMORY_SHARE)
             note(f"filled: {keys:,} keys, {seen['refused']} refused, fill {fill(figures(metrics.first)):.1%}")
             rounds = ROUNDS * min(1.0, max(0.1, 5 * options.scale))
             rows = overwritten(server, metrics.first, keys, rounds * tier_bytes)
-    found = {"keys": keys, "tier_bytes": tier_bytes, "maxmemory": maxmemory, "rounds": rounds, "rows": rows}
+    found = {"keys": keys, "tier_bytes": tier_bytes, "rounds": rounds, "rows": rows}
     start, end = speeds(found)
     note(f"overwritten: {rows[-1]['put'] / tier_bytes:.1f} times, amplification {amplification(found):.2f}, "
          f"{start:,.0f} → {end:,.0f}/s, file {max(row['file'] for row in rows) / tier_bytes:.1%} at most, "

@@ -159,6 +159,18 @@ def cold_share(server):
     return cold / max(1, cold + int(told["curr_items_memory"]))
 
 
+def tighten(server, share):
+    """Changes `maxmemory` so that this share of the keys has its value in memory, and waits until it is so."""
+    for _ in range(2):
+        settle(server)
+        told = fields(server)
+        warm, cold = int(told["curr_items_memory"]), int(told["curr_items_ssd"])
+        excess = int((warm - share * (warm + cold)) * (WARM_KEY_BYTES - COLD_KEY_BYTES))
+        with server.client(timeout=60) as client:
+            client.call("CONFIG", "SET", "maxmemory", int(fields(server, "memory")["used_memory"]) - excess)
+    settle(server)
+
+
 def settle(server):
     """Waits until a server neither saves nor moves values. An eighth of a second without a move is taken for rest."""
     load.wait_for_upkeep(server)
