@@ -30,9 +30,9 @@ BEFORE_SECONDS, AFTER_SECONDS = 10, 5
 IDLE_SECONDS = 60
 DEED_SECONDS_MAX = 300
 
-# All keys are given the same time, so many seconds after the slowest load that is expected has told them: a guess.
-TELLING_KEYS_A_SECOND = 40_000
-TELLING_SECONDS_MIN = 3
+# All keys are given the same time, which is to come after they were told and the bystander was watched: half of what
+# a server takes in that is idle otherwise, a guess.
+TELLING_KEYS_A_SECOND = 50_000
 
 
 def run(options, note):
@@ -45,12 +45,13 @@ def run(options, note):
         load.generate(server.port, "--requests", str(NEAR), "--ascending", "0", "--value", str(tiered.VALUE_BYTES),
                       "SET", "near:__rand_int__", "__value__")
         for turn in range(options.turns):
-            for deed, does in DEEDS.items():
+            for deed, (prepare, does) in DEEDS.items():
                 cold = filled(server, keys)
                 if found["idle"] is None:
                     found["idle"] = idle(server, max(10.0, IDLE_SECONDS * min(1.0, options.scale)))
                     note(f"idle: {found['idle']}")
-                row = {"cold": cold, **watched(server, lambda does=does: does(server, keys))}
+                at = prepare(server, keys)
+                row = {"cold": cold, **watched(server, at, lambda does=does: does(server, keys))}
                 found["deeds"].setdefault(deed, []).append(row)
                 note(f"turn {turn + 1}: {deed}: {cold:,} cold keys in {row['took_seconds']:.1f} s, slowest answer "
                      + " → ".join(f"{max(row[phase]):.1f}" for phase in ("before", "during", "after")) + " ms")
@@ -71,10 +72,10 @@ def idle(server, seconds):
     return {"seconds": seconds, "written": int(tiered.fields(server)["bytes_written_to_disk"]) - before}
 
 
-def watched(server, deed):
-    """What a bystander waited before the deed, during it and after it."""
+def watched(server, at, deed):
+    """What a bystander waited before the deed, during it and after it. It begins at this time, or soon."""
     with Bystander(server) as bystander:
-        time.sleep(BEFORE_SECONDS)
+        time.sleep(BEFORE_SECONDS if at is None else max(0.0, at - time.time()))
         began = time.monotonic()
         deed()
         ended = time.monotonic()
@@ -135,14 +136,23 @@ def deleted(command):
     return deed
 
 
-def expired(server, keys):
-    """All keys have the same time, which was told before; nobody asks for them."""
-    at_ms = int(time.time() * 1000) + int(max(TELLING_SECONDS_MIN, keys / TELLING_KEYS_A_SECOND) * 1000)
+def told_to_expire(server, keys):
+    """Gives all keys the same time, and returns it."""
+    at = int(time.time() + keys / TELLING_KEYS_A_SECOND + BEFORE_SECONDS)
     load.generate(server.port, "--connections", "10", "--pipeline", "16", "--requests", str(keys), "--ascending", "0",
-                  "PEXPIREAT", "key:__rand_int__", str(at_ms))
-    if time.time() * 1000 > at_ms:
-        raise SystemExit("the time had come before every key was told")
+                  "PEXPIREAT", "key:__rand_int__", str(at * 1000))
+    if time.time() > at - 2:
+        raise SystemExit("the time came before every key was told")
+    return at
+
+
+def expired(server, _keys):
+    """They go by themselves: nobody asks for them."""
     gone(server)
+
+
+def nothing(_server, _keys):
+    """Prepares nothing."""
 
 
 def flushed(server, _keys):
@@ -151,4 +161,6 @@ def flushed(server, _keys):
     gone(server)
 
 
-DEEDS = {"DEL": deleted("DEL"), "UNLINK": deleted("UNLINK"), "expiry": expired, "FLUSHALL": flushed}
+# How it is prepared, and done.
+DEEDS = {"DEL": (nothing, deleted("DEL")), "UNLINK": (nothing, deleted("UNLINK")),
+         "expiry": (told_to_expire, expired), "FLUSHALL": (nothing, flushed)}

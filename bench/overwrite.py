@@ -32,8 +32,8 @@ WAIT_SECONDS_MAX = 3 * 3600
 
 
 def run(options, note):
-    """Returns {"keys", "tier_bytes", "rounds", "rows": [{"second", "requests", "refused", "file", "fill", "put",
-    "written"} of each second]}, where the last two are bytes since the overwriting began."""
+    """Returns {"keys", "tier_bytes", "rounds", "rows": [{"second", "requests", "refused", "saving", "file",
+    "fill", "put", "written"} of each second]}, where the last two are bytes since the overwriting began."""
     tier_bytes = tiered.scaled(TIER_BYTES, options.scale, tiered.TIER_BYTES_MIN)
     keys = int(usable_bytes(tier_bytes) * FILL * ROOM / (4096 / 7) / (1 - MEMORY_SHARE))
     with Ports() as metrics:
@@ -59,6 +59,7 @@ def overwritten(server, port, keys, wanted_bytes):
         while time.monotonic() < deadline:
             time.sleep(0.5)
             now = figures(port)
+            now["saving"] = tiered.fields(server, "persistence")["rdb_bgsave_in_progress"] == "1"
             seen[int(time.monotonic())] = now
             if not loads.alive():
                 raise SystemExit(f"the load ended: {server.log_tail()}")
@@ -69,7 +70,7 @@ def overwritten(server, port, keys, wanted_bytes):
         now = seen.get(row["second"])
         if now:
             rows.append({"second": row["second"], "requests": row["requests"] - row["refused"],
-                         "refused": row["refused"], "file": now["file_bytes"], "fill": fill(now),
+                         "refused": row["refused"], "saving": now["saving"], "file": now["file_bytes"], "fill": fill(now),
                          "put": now["put_bytes_total"] - before["put_bytes_total"],
                          "written": now["bytes_written_to_disk_total"] - before["bytes_written_to_disk_total"]})
     return rows[1:-1]  # whole seconds

@@ -7,6 +7,7 @@ the next row begins. What the disk gives by itself is measured in each turn too.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -40,10 +41,35 @@ DISK_SECONDS = 3
 DISK_BYTES_MIN = 256 << 20
 
 
-def rows():
-    """{name: (percent of cold requests, commands and weights)}"""
-    return {f"{100 - cold}/{cold}, {name}": (cold, commands)
-            for cold in COLD_PERCENTS for name, commands in LOADS.items()}
+# Reads once more, of which so many fall due each second whether or not the server keeps up: this share of what Kiln
+# with a tier answered in the same turn. Times then are those of requests, and not of a full queue.
+STEADY_SHARE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A share of cold requests, of a hundred, and commands with their weights."""
+
+    cold: int
+    load: str
+    is_steady: bool = False
+
+    @property
+    def name(self):
+        return f"{100 - self.cold}/{self.cold}, {self.load}" + ", at half the speed" * self.is_steady
+
+    @property
+    def commands(self):
+        return LOADS[self.load]
+
+    @property
+    def writes(self):
+        return any(command == "set" for command, _ in self.commands)
+
+
+READ_ONLY = "read only"
+ROWS = [Row(cold, load_name) for cold in COLD_PERCENTS for load_name in LOADS] + [
+    Row(cold, READ_ONLY, is_steady=True) for cold in COLD_PERCENTS]
 
 
 def run(options, note):
@@ -64,30 +90,35 @@ def run(options, note):
             found["filled"].append({name: filled(name, server, found) for name, server in servers.items()})
             note(f"turn {turn + 1}: filled: {found['filled'][-1]}")
             for row, name, sample in one_turn(turn, servers, found, row_seconds):
-                found["rows"].setdefault(row, {}).setdefault(name, []).append(sample)
-                note(f"turn {turn + 1}: {row}: {name}: {told(sample)}")
+                found["rows"].setdefault(row.name, {}).setdefault(name, []).append(sample)
+                note(f"turn {turn + 1}: {row.name}: {name}: {told(sample)}")
     return found
 
 
 def one_turn(turn, servers, found, seconds):
     """Each row with what each subject showed in it. Another begins each time, and in every other turn the order is
     reversed: whatever one leaves behind falls on each of the others."""
-    for number, (row, (cold, commands)) in enumerate(rows().items()):
+    speeds = {}
+    for number, row in enumerate(ROWS):
         first, step = turn + number, 1 if turn % 2 else -1
         for place in range(len(SUBJECTS)):
             name = SUBJECTS[(first + step * place) % len(SUBJECTS)]
-            if any(command == "set" for command, _ in commands) and name in (IN_MEMORY, TIER):
+            if row.writes and name in (IN_MEMORY, TIER):
                 # The next snapshot falls due by what the log has grown since this one: not amid the row.
                 load.save(servers[name])
-            seed = len(rows()) * turn + number + 1
-            ask(name, servers[name], found, cold, commands, WARM_SECONDS * seconds / ROW_SECONDS, 1000 + seed)
-            yield row, name, measure(name, servers[name], found, cold, commands, seconds, seed)
+            rate = speeds[row.cold, row.load] * STEADY_SHARE if row.is_steady else None
+            seed = len(ROWS) * turn + number + 1
+            ask(name, servers[name], found, row, WARM_SECONDS * seconds / ROW_SECONDS, 1000 + seed, rate)
+            sample = measure(name, servers[name], found, row, seconds, seed, rate)
+            if name == TIER:
+                speeds[row.cold, row.load] = sample["requests_per_second"]
+            yield row, name, sample
 
 
-def measure(name, server, found, cold, commands, seconds, seed):
+def measure(name, server, found, row, seconds, seed, rate):
     """What the load saw, and what the server spent."""
     cpu, before = server.cpu_seconds(), disk_reads(name, server)
-    seen = ask(name, server, found, cold, commands, seconds, seed)
+    seen = ask(name, server, found, row, seconds, seed, rate)
     cpu = server.cpu_seconds() - cpu
     reads = disk_reads(name, server)
     return {**seen, "cpu_seconds_per_million": cpu / seen["requests"] * 1e6,
@@ -95,12 +126,13 @@ def measure(name, server, found, cold, commands, seconds, seed):
             "resident_bytes": server.resident_bytes()}
 
 
-def ask(name, server, found, cold, commands, seconds, seed):
-    """Requests of both kinds, one after the other on each connection, for so long."""
-    mix = [word for command, weight in commands
+def ask(name, server, found, row, seconds, seed, rate):
+    """Requests for so long, one after the other on each connection; at a rate if there is one."""
+    mix = [word for command, weight in row.commands
            for word in ("--command", " ".join(load.COMMANDS[command]), "--weight", str(weight))]
-    return load.generate(server.port, *words(name), "--connections", str(CONNECTIONS), "--keyspace",
-                         str(found["keys"]), "--hot", str(found["hot"]), "--cold", str(cold), "--value",
+    pace = ("--rate", str(max(1, int(rate)))) if rate else ()
+    return load.generate(server.port, *words(name), *pace, "--connections", str(CONNECTIONS), "--keyspace",
+                         str(found["keys"]), "--hot", str(found["hot"]), "--cold", str(row.cold), "--value",
                          str(tiered.VALUE_BYTES), "--seconds", str(seconds), "--seed", str(seed), "--go-on", *mix)
 
 
@@ -121,14 +153,33 @@ def filled(name, server, found):
     """Fills a server, the hot keys last, and reads these until they are in memory. Returns how it went, and the
     share of values that are not in memory, of who tells."""
     keys, hot = found["keys"], found["hot"]
-    seen = [tiered.fill(server, hot, keys - hot, *words(name)), tiered.fill(server, 0, hot, *words(name))]
+    seen = [fill(name, server, first, count) for first, count in ((hot, keys - hot), (0, hot))]
     if name in (IN_MEMORY, TIER):
         tiered.settle(server)
     for _ in range(WARM_ROUNDS):
         load.generate(server.port, *words(name), "--connections", str(CONNECTIONS), "--requests", str(hot),
                       "--ascending", "0", *load.COMMANDS["get"])
     return {"seconds": sum(part["seconds"] for part in seen), "refused": sum(part["refused"] for part in seen),
-            "cold_share": tiered.cold_share(server) if name == TIER else None}
+            **placed(name, server)}
+
+
+def fill(name, server, first, count):
+    if name != EXTSTORE:
+        return tiered.fill(server, first, count)
+    rate = tiered.EXTSTORE_FILL_RATE
+    return tiered.fill(server, first, count, *words(name), "--rate", str(rate), "--seconds", str((count + 0.5) / rate),
+                       pipeline=1)
+
+
+def placed(name, server):
+    """The share of values that are not in memory, and how many are gone, of who tells."""
+    if name == TIER:
+        return {"cold_share": tiered.cold_share(server), "gone": 0}
+    if name == EXTSTORE:
+        told_of = server.statistics()
+        cold = int(told_of["extstore_objects_used"]) / max(1, int(told_of["curr_items"]))
+        return {"cold_share": cold, "gone": int(told_of["evictions"]) + int(told_of["extstore_objects_evicted"])}
+    return {"cold_share": None, "gone": 0}
 
 
 def told(sample):

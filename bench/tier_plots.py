@@ -33,6 +33,10 @@ def overwrite(found, target):
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 7), sharex=True)
     above.plot(seconds, [row["requests"] / 1000 for row in rows], color=COLOURS["kiln, tier"], label="answered OK")
     above.plot(seconds, [row["refused"] / 1000 for row in rows], color="black", linewidth=0.7, label="refused")
+    for second, row in zip(seconds, rows, strict=True):
+        if row["saving"]:
+            above.axvspan(second - 0.5, second + 0.5, color="#fed7aa", linewidth=0)
+    above.set_title("Shaded: a snapshot is taken")
     above.set_ylabel("thousand SETs/s")
     below.plot(seconds, [row["written"] / max(1, row["put"]) for row in rows], color=COLOURS["kiln, tier"],
                label="bytes written for each one moved, so far")
