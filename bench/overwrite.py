@@ -28,7 +28,7 @@ ROOM = 0.99
 
 # Speed at the start and at the end: the median of so large a part of the seconds.
 END_SHARE = 0.1
-WAIT_SECONDS_MAX = 3 * 3600
+WAIT_SECONDS_MAX = 3600
 
 
 def run(options, note):

@@ -3,6 +3,8 @@ while it is loaded, while it takes a snapshot, while all keys are rewritten, and
 """
 
 import contextlib
+import signal
+import subprocess
 import threading
 import time
 
@@ -16,6 +18,7 @@ LOAD_REQUESTS = 2_000_000
 FLOOD_SECONDS = 30
 FLOOD_CONNECTIONS = 50
 SAMPLE_SECONDS = 0.05
+DEATH_SECONDS = 10
 
 
 def run(options, note):
@@ -32,28 +35,38 @@ def run(options, note):
             for phase, acts in (("load", lambda: loaded(server, keys)), ("BGSAVE", lambda: saved(server)),
                                 ("flood of SETs", lambda: flooded(server, keys, seconds)),
                                 ("BGSAVE amid the flood", lambda: flooded(server, keys, seconds, save=True))):
-                row = found["phases"][phase] = watched(server, acts)
+                row = found["phases"][phase] = {"requests": 0, "refused": 0}
+                watched(server, acts, row)
                 note(f"{phase}: used_memory {row['used'] / maxmemory:.1%} of maxmemory, resident "
                      f"{row['resident'] / group_bytes:.0%} of the group's, {row['refused']:,} of {row['requests']:,} "
                      f"SETs refused, {row['took_seconds']:.0f} s")
             found["cold_share"] = tiered.cold_share(server)
         except (SystemExit, OSError, Disconnected) as error:
+            # Its connections close before it is seen to be dead.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.process.wait(DEATH_SECONDS)
             if server.alive():
                 raise
             note(f"ended: {error}")
-        found["outcome"] = "alive" if server.alive() else f"ended with {server.process.returncode}"
+        found["outcome"] = "alive" if server.alive() else f"ended by {ending(server)} in: {phase}"
     note(found["outcome"])
     return found
 
 
-def watched(server, acts):
-    """What was done, and the most memory meanwhile."""
+def ending(server):
+    """Of a server that is dead: the signal, which is SIGKILL if the kernel found no memory."""
+    code = server.process.returncode
+    return signal.Signals(-code).name if code < 0 else f"itself with {code}"
+
+
+def watched(server, acts, row):
+    """Adds to the row what was done, and the most memory until it was done or failed."""
+    began = time.monotonic()
     with Watch(server) as watch:
-        began = time.monotonic()
-        requests, refused = acts()
-        took = time.monotonic() - began
-    return {"took_seconds": took, "requests": requests, "refused": refused, "used": watch.used,
-            "resident": watch.resident}
+        try:
+            row["requests"], row["refused"] = acts()
+        finally:
+            row.update(took_seconds=time.monotonic() - began, used=watch.used, resident=watch.resident)
 
 
 class Watch(threading.Thread):
