@@ -81,7 +81,8 @@ def with_tier(maxmemory, tier_bytes, arguments=()):
 def limited(server, limit_bytes, name=""):
     """Starts a server in a control group for memory; yields the group."""
     group = scarce.Group(name)
-    with contextlib.closing(group), server:
+    with contextlib.closing(group), contextlib.closing(server):
+        server.start()
         group.take(server.pid)
         group.allow(limit_bytes)
         yield group
