@@ -103,16 +103,24 @@ def one_turn(turn, servers, found, seconds):
         first, step = turn + number, 1 if turn % 2 else -1
         for place in range(len(SUBJECTS)):
             name = SUBJECTS[(first + step * place) % len(SUBJECTS)]
-            if row.writes and name in (IN_MEMORY, TIER):
-                # The next snapshot falls due by what the log has grown since this one: not amid the row.
-                load.save(servers[name])
+            if row.writes:
+                save(name, servers[name])
             rate = speeds[row.cold, row.load] * STEADY_SHARE if row.is_steady else None
             seed = len(ROWS) * turn + number + 1
             ask(name, servers[name], found, row, WARM_SECONDS * seconds / ROW_SECONDS, 1000 + seed, rate)
             sample = measure(name, servers[name], found, row, seconds, seed, rate)
+            if row.writes:
+                save(name, servers[name])
             if name == TIER and not row.is_steady:
                 speeds[row.cold, row.load] = sample["requests_per_second"]
             yield row, name, sample
+
+
+def save(name, server):
+    """Has Kiln take a snapshot before a row that writes and after it. By itself it takes one when its log has grown, but
+    not within a minute of the last: so none falls into that row, nor into another one's."""
+    if name in (IN_MEMORY, TIER):
+        load.save(server)
 
 
 def measure(name, server, found, row, seconds, seed, rate):
@@ -156,6 +164,7 @@ def filled(name, server, found):
     seen = [fill(name, server, first, count) for first, count in ((hot, keys - hot), (0, hot))]
     if name in (IN_MEMORY, TIER):
         tiered.settle(server)
+        load.save(server)
     for _ in range(WARM_ROUNDS):
         load.generate(server.port, *words(name), "--connections", str(CONNECTIONS), "--requests", str(hot),
                       "--ascending", "0", *load.COMMANDS["get"])

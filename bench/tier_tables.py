@@ -34,7 +34,7 @@ load that do not count, and goes from server to server before the next row begin
 - *{extstore}*: `-m {maxmemory:.0f}`, one worker, and `{extstore_options}`. It is asked in its own protocol.
 
 Each of the last three is in a control group whose limit is {group:.0f} MiB. Kiln answers a write once its log has it on
-disk; the other two keep no log. *Missed* are GETs of values that are gone; *refused* are errors. *Read of the disk* is
+disk, and takes its snapshots between rows; the other two keep no log. *Missed* are GETs of values that are gone; *refused* are errors. *Read of the disk* is
 the share of requests for which the server read a value there: some cold keys are in memory by chance.
 
 With 100 clients that do not pause, times are those of a queue: a request waits for the 99 others, and one that waits
@@ -87,7 +87,8 @@ Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
 SCARCE = """## Little memory
 
 {keys:,} keys of 500 bytes, five times `maxmemory`, in a control group of {group:.0f} MiB, a quarter more than `maxmemory`.
-The most that was seen each 50 ms. The server, at the end: **{outcome}**.
+The most that was seen each 50 ms; *resident* counts the program's own pages, some MiB, which the group does not.
+SETs are random but for the load. The server, at the end: **{outcome}**.
 
 {table}
 """
