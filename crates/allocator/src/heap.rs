@@ -175,6 +175,14 @@ impl Heap for JemallocHeap {
         (all - free) * 1000 < class.emptied_below.load(Ordering::Relaxed) * all
     }
 
+    fn wants_moves(&self) -> bool {
+        structures::heap::wants_moves()
+    }
+
+    fn is_misplaced(&self, address: usize, bytes: usize) -> bool {
+        structures::heap::is_misplaced(address, bytes)
+    }
+
     fn keep_freed(&self, millis: u64) {
         // Refused, they go back later, as they did before.
         let _ = keep_freed(millis as isize);

@@ -4,13 +4,15 @@
 //! waste. It is a crate of its own because its C takes minutes to build, which nothing but the
 //! program should wait for, and because much of what it offers needs `unsafe`: the safe interface
 //! leaves it out. Absent on purpose: any use of it by name. What allocates asks Rust's global
-//! allocator.
+//! allocator, and for blocks of values `structures::heap`, which asks [`slow`] if there is slow
+//! memory.
 //!
 //! Pages that were freed stay with the allocator for a while, because taking them back from the
 //! system costs a fault each. That while ends by itself only where allocations go on; a server
 //! that has just loaded and then idles would keep what loading freed.
 
 mod heap;
+pub mod slow;
 
 use base::machine::AllocatorUsage;
 use std::ffi::{CStr, CString};
@@ -18,6 +20,7 @@ use std::ptr;
 use tikv_jemalloc_ctl::{arenas, epoch, stats};
 
 pub use heap::JemallocHeap;
+pub use slow::SlowHeap;
 pub use tikv_jemallocator::Jemalloc;
 
 /// How long freed pages are kept, in milliseconds. A table that grows frees and takes segments all
@@ -72,6 +75,7 @@ fn keep_freed(millis: isize) -> Result<(), String> {
 /// # Errors
 /// jemalloc's error number, and what was asked of it.
 pub fn give_back_now() -> Result<(), String> {
+    slow::empty_caches();
     // 4096 stands for all arenas (MALLCTL_ARENAS_ALL).
     let name = c"arena.4096.purge";
     // SAFETY: the name is a C string, and null pointers are what a command without values takes.
@@ -82,7 +86,8 @@ pub fn give_back_now() -> Result<(), String> {
     check(outcome, name)
 }
 
-/// Sets one of jemalloc's options. `T` must be the option's C type: `isize` for times, `bool`.
+/// Sets one of jemalloc's options, or asks a command of it. `T` must be the option's C type:
+/// `isize` for times, `bool`, `c_uint` for numbers of caches, a pointer for hooks.
 fn write<T: Copy>(name: &CStr, mut value: T) -> Result<(), String> {
     // SAFETY: the name is a C string; the value is read through a pointer to its full length, which
     // lives until the call returns, and jemalloc compares the length with its option's.

@@ -33,6 +33,17 @@ pub trait Heap: Send + Sync {
     /// its size could move to. False for what is no such block.
     fn is_sparse(&self, address: usize) -> bool;
 
+    /// Whether some blocks of values should lie in the other one of two memories, so that it is
+    /// worth asking about each.
+    fn wants_moves(&self) -> bool {
+        false
+    }
+
+    /// Whether the block at this address, of so many bytes, should.
+    fn is_misplaced(&self, _address: usize, _bytes: usize) -> bool {
+        false
+    }
+
     /// Has freed pages go back to the machine when nobody wanted them for so long, in milliseconds.
     fn keep_freed(&self, millis: u64);
 

@@ -9,6 +9,7 @@
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
 //! | [`heap`] | how the allocator's blocks lie, for who moves them |
 //! | [`machine`] | the process and what it uses, for INFO |
+//! | [`slow_memory`] | how values are divided between ordinary and slow memory |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`tls`] | settings of encrypted connections |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
@@ -25,6 +26,7 @@ pub mod ids;
 pub mod machine;
 pub mod seeds;
 pub mod sha1;
+pub mod slow_memory;
 pub mod time;
 pub mod tls;
 

@@ -1,6 +1,7 @@
 //! What the process is and what it uses of its machine, as INFO shows it.
 
 use crate::heap::Heap;
+use crate::slow_memory::SlowMemoryKeeper;
 use crate::tls::TlsSettings;
 use std::fmt;
 use std::path::Path;
@@ -102,6 +103,10 @@ pub trait Machine: Send + Sync {
     }
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
+    /// Who divides values between ordinary and slow memory, where there is slow memory.
+    fn slow_memory(&self) -> Option<&dyn SlowMemoryKeeper> {
+        None
+    }
     /// Bytes that an interpreter of scripts takes, as INFO tells them, where its allocator counted
     /// so many. The count is the process's own: how Lua's tables grow depends on the addresses that
     /// they have for keys.

@@ -67,6 +67,17 @@ pub fn tier(place: &[u8]) -> Verdict {
     }
 }
 
+/// As `slow-memory-nodes` takes them.
+pub fn nodes(list: &[u8]) -> Verdict {
+    let is_number = |word: &[u8]| {
+        (1..=4).contains(&word.len()) && word.iter().all(|byte| byte.is_ascii_digit())
+    };
+    if list == b"auto" || list.split(|byte| matches!(byte, b',' | b' ')).all(is_number) {
+        return Ok(());
+    }
+    Err("argument must be auto, or numbers of memory nodes with commas between them")
+}
+
 /// The variables that a title may hold.
 const TITLE_VARIABLES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];

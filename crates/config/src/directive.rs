@@ -29,6 +29,8 @@ pub enum Kind {
     BufferLimits,
     /// `oom-score-adj-values`: three numbers.
     OomScores,
+    /// `dram-pmem-ratio`: two numbers above 0.
+    Ratio,
     /// `notify-keyspace-events`: letters.
     Events,
     /// `bind`: up to 16 addresses.
@@ -153,6 +155,7 @@ impl Directive {
                 | Kind::SavePoints
                 | Kind::BufferLimits
                 | Kind::OomScores
+                | Kind::Ratio
                 | Kind::Addresses
                 | Kind::Percentiles
                 | Kind::Primary

@@ -4,6 +4,7 @@
 //! the engine does not know that configuration files exist.
 
 pub mod defrag;
+pub mod slow_memory;
 pub mod tier;
 pub mod tls;
 
@@ -13,6 +14,7 @@ use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
 use base::tls::TlsSettings;
 use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
+use slow_memory::{SlowMemorySettings, slow_memory_settings};
 use std::path::PathBuf;
 use tier::{TierSettings, tier_settings};
 use tls::tls_settings;
@@ -129,6 +131,7 @@ pub struct NodeSettings {
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
     pub tier: TierSettings,
+    pub slow_memory: SlowMemorySettings,
     /// In bytes.
     pub repl_backlog_size: u64,
     /// Who this server is to its master; the password may be empty.
@@ -220,7 +223,6 @@ fn retention(config: &Config) -> Retention {
 
 /// The node's share.
 pub fn node_settings(config: &Config) -> NodeSettings {
-    let path = |row: usize| path_of_row(config, row);
     NodeSettings {
         bind: addresses(config.value(const { row("bind") })),
         port: config.number(const { row("port") }),
@@ -233,12 +235,12 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         protected_mode: config.is_on(const { row("protected-mode") }),
         tcp_backlog: config.number(const { row("tcp-backlog") }),
         tcp_keepalive: config.number(const { row("tcp-keepalive") }),
-        unixsocket: path(const { row("unixsocket") }),
+        unixsocket: path_of_row(config, const { row("unixsocket") }),
         unixsocketperm: config.number(const { row("unixsocketperm") }),
         metrics_port: config.number(const { row("metrics-port") }),
         timeout: config.number(const { row("timeout") }),
         maxclients: config.number(const { row("maxclients") }),
-        aclfile: path(const { row("aclfile") }),
+        aclfile: path_of_row(config, const { row("aclfile") }),
         dbfilename: crate::resolve(&config.directory(), config.text(const { row("dbfilename") })),
         acllog_max_len: config.number(const { row("acllog-max-len") }),
         client_output_buffer_limits: output_limits(config),
@@ -258,6 +260,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         enable_module_command: allowed(config, const { row("enable-module-command") }),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
         tier: tier_settings(config),
+        slow_memory: slow_memory_settings(config),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         masteruser: config.text(const { row("masteruser") }).to_vec(),
         masterauth: config.text(const { row("masterauth") }).to_vec(),
@@ -279,13 +282,13 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         clock_ahead_max: config.number(const { row("clock-ahead-max") }),
         shard_clock_is_wall: config.word(const { row("shard-clock") }) == "wall",
-        encryption_key_file: path(const { row("encryption-key-file") }),
+        encryption_key_file: path_of_row(config, const { row("encryption-key-file") }),
         snapshot_store: location(config, const { row("snapshot-store") }),
         retention: retention(config),
         snapshots_are_private: config.keeps_snapshots_private(),
         loglevel: config.word(const { row("loglevel") }),
-        logfile: path(const { row("logfile") }),
-        pidfile: path(const { row("pidfile") }),
+        logfile: path_of_row(config, const { row("logfile") }),
+        pidfile: path_of_row(config, const { row("pidfile") }),
         supervised: config.word(const { row("supervised") }),
     }
 }

@@ -48,12 +48,23 @@ const TIER_READ_THREADS: &str = "threads that read them, and so how many at a ti
 const TIER_VALUE_MIN: &str = "bytes below which a value stays in memory";
 const TIER_VALUE_MAX: &str = "bytes above which a value stays in memory";
 const TIER_ALL_COLD: &str = "for tests: no value stays in memory behind a request";
+const ALLOC_POLICY: &str = "which values lie in slow memory: by size or by share";
+const SLOW_NODES: &str = "memory nodes that are slow; auto: as the kernel says";
+const STATIC_THRESHOLD: &str = "policy threshold: bytes of a block that is slow";
+const DRAM_PMEM_RATIO: &str = "policy ratio: ordinary bytes to slow bytes";
+const FIRST_THRESHOLD: &str = "policy ratio: the threshold at first";
+const THRESHOLD_MIN: &str = "policy ratio: smaller blocks are never slow";
+const THRESHOLD_MAX: &str = "policy ratio: larger blocks always are";
+const RATIO_PERIOD: &str = "milliseconds between two looks at slow memory";
+const TABLE_PLACE: &str = "yes: the table of keys lies in ordinary memory";
+const TABLE_ON_DRAM: &str = "every command looks keys up, and would wait for slow memory";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
 
 const YES_NO_LOCAL: &[&str] = &["no", "yes", "local"];
 const SHUTDOWN_FLAGS: &[&str] = &["default", "save", "nosave", "now", "force"];
 const FACILITIES: &[&str] =
     &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
+const ALLOC_POLICIES: &[&str] = &["only-dram", "only-pmem", "threshold", "ratio"];
 const POLICIES: &[&str] = &[
     "volatile-lru",
     "volatile-lfu",
@@ -173,6 +184,15 @@ pub const DIRECTIVES: &[Directive] = &[
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
     size("tier-value-max", "262144", 0, LONG_MAX).own(TIER_VALUE_MAX),
     toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),
+    choice("memory-alloc-policy", "only-dram", ALLOC_POLICIES).immutable().own(ALLOC_POLICY),
+    text("slow-memory-nodes", "auto").immutable().check(check::nodes).own(SLOW_NODES),
+    size("static-threshold", "64", 0, UINT_MAX).own(STATIC_THRESHOLD),
+    special("dram-pmem-ratio", Kind::Ratio, "1 3").own(DRAM_PMEM_RATIO),
+    size("initial-dynamic-threshold", "64", 0, UINT_MAX).immutable().own(FIRST_THRESHOLD),
+    size("dynamic-threshold-min", "24", 0, UINT_MAX).own(THRESHOLD_MIN),
+    size("dynamic-threshold-max", "10000", 0, UINT_MAX).own(THRESHOLD_MAX),
+    integer("memory-ratio-check-period", "100", 1, INT_MAX).own(RATIO_PERIOD),
+    toggle("hashtable-on-dram", "yes").immutable().default_only(TABLE_ON_DRAM).own(TABLE_PLACE),
     integer("maxmemory-eviction-tenacity", "10", 0, 100).shown(OWN_LOOP),
     integer("lfu-log-factor", "10", 0, INT_MAX),
     integer("lfu-decay-time", "1", 0, INT_MAX),

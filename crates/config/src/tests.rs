@@ -7,6 +7,7 @@ use super::rewrite::{Extent, rewrite, rewrite_file};
 use super::settings::{Location, engine_settings, node_settings};
 use super::table::DIRECTIVES;
 use super::*;
+use base::slow_memory::MemoryPolicy;
 use base::{Disk, DiskFile};
 use engine::work::Work;
 use std::any::Any;
@@ -516,6 +517,61 @@ fn a_tier_that_makes_no_sense_is_refused_with_the_reason() {
     assert!(refused(&config, &["tier-value-max", "63"]).contains("tier-value-min"));
     assert!(refused(&config, &["tier", "s3://bucket"]).contains("must be file:PATH"));
     assert!(set(&config, &["tier", "", "tier-max", "0"]).is_ok());
+}
+
+#[test]
+fn slow_memory_is_described_in_memkeydbs_words() {
+    let memory = |config: &Config| node_settings(config).slow_memory;
+    let none = memory(&defaults());
+    assert_eq!((none.policy, none.nodes), (MemoryPolicy::OnlyDram, None));
+    assert_eq!(none.check_period_ms, 100);
+    let policy = |text: &str| memory(&start(text).unwrap()).policy;
+    assert_eq!(policy("memory-alloc-policy only-pmem"), MemoryPolicy::OnlyPmem);
+    assert_eq!(
+        policy("static-threshold 1kb\nmemory-alloc-policy threshold"),
+        MemoryPolicy::Threshold { bytes: 1024 }
+    );
+    let of_ratio = |dram, pmem, min_bytes| MemoryPolicy::Ratio {
+        dram,
+        pmem,
+        first_bytes: 64,
+        min_bytes,
+        max_bytes: 10_000,
+    };
+    assert_eq!(policy("memory-alloc-policy ratio"), of_ratio(1, 3, 24));
+    let config = start("memory-alloc-policy ratio\ndram-pmem-ratio 1 8").unwrap();
+    assert_eq!(shown(&config, "dram-pmem-ratio"), "1 8");
+    let config = set(&config, &["dram-pmem-ratio", "2 5", "dynamic-threshold-min", "48"]).unwrap();
+    assert_eq!(memory(&config).policy, of_ratio(2, 5, 48));
+    let rewritten = rewrite(b"dram-pmem-ratio 1 8\n", &config, &[], Extent::Needed);
+    let rewritten = String::from_utf8(rewritten).unwrap();
+    assert!(rewritten.starts_with("dram-pmem-ratio 2 5\n"), "{rewritten}");
+    let nodes = |text: &str| memory(&start(text).unwrap()).nodes;
+    assert_eq!(nodes("slow-memory-nodes 1,12"), Some(vec![1, 12]));
+    assert_eq!(nodes("slow-memory-nodes \"2 3\""), Some(vec![2, 3]));
+    assert_eq!(nodes("slow-memory-nodes auto"), None);
+}
+
+#[test]
+fn slow_memory_that_makes_no_sense_is_refused_with_the_reason() {
+    for (text, reason) in [
+        ("memory-alloc-policy half", "only-dram, only-pmem, threshold, ratio"),
+        ("dram-pmem-ratio 1", "must be two numbers"),
+        ("dram-pmem-ratio 1 0", "between 1 and"),
+        ("dram-pmem-ratio 1 x", "between 1 and"),
+        ("memory-ratio-check-period 0", "between 1 and"),
+        ("slow-memory-nodes fast", "must be auto, or numbers"),
+        ("slow-memory-nodes 1,,2", "must be auto, or numbers"),
+        ("slow-memory-nodes \"\"", "must be auto, or numbers"),
+        ("hashtable-on-dram no", "only 'yes' is supported: every command looks keys up"),
+    ] {
+        let error = start(text).expect_err(text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    for directive in ["memory-alloc-policy", "slow-memory-nodes", "hashtable-on-dram"] {
+        let refused = set(&defaults(), &[directive, "1"]).unwrap_err();
+        assert!(refused.contains("immutable"), "{directive}: {refused}");
+    }
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub enum Value {
     SavePoints(Vec<(i64, i64)>),
     BufferLimits([BufferLimit; 3]),
     OomScores([i64; 3]),
+    /// One number to another.
+    Ratio(u32, u32),
     /// Bits of [`engine::notify::Class`].
     Events(u32),
     Addresses(Vec<Vec<u8>>),
@@ -85,6 +87,7 @@ pub fn parse(
         Kind::SavePoints => parse_save_points(words)?,
         Kind::BufferLimits => parse_buffer_limits(words, before)?,
         Kind::OomScores => parse_oom_scores(words)?,
+        Kind::Ratio => parse_ratio(words)?,
         Kind::Events => {
             let classes = std::str::from_utf8(first).ok().and_then(parse_classes);
             Value::Events(classes.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?)
@@ -236,6 +239,16 @@ fn parse_oom_scores(words: &[Vec<u8>]) -> Result<Value, Refusal> {
     Ok(Value::OomScores([score(a)?, score(b)?, score(c)?]))
 }
 
+fn parse_ratio(words: &[Vec<u8>]) -> Result<Value, Refusal> {
+    let [left, right] = words else { return Err("argument must be two numbers".into()) };
+    let part = |word: &Vec<u8>| {
+        let number =
+            parse_integer(word).filter(|number| (1..=i64::from(i32::MAX)).contains(number));
+        number.ok_or("both numbers must be between 1 and 2147483647")
+    };
+    Ok(Value::Ratio(part(left)? as u32, part(right)? as u32))
+}
+
 fn parse_addresses(words: &[Vec<u8>]) -> Result<Value, Refusal> {
     if words.len() > ADDRESSES_MAX {
         return Err("Too many bind addresses specified.".into());
@@ -309,6 +322,7 @@ pub fn show(directive: &Directive, value: &Value) -> Vec<u8> {
                 .collect(),
         ),
         (Value::OomScores(scores), _) => join(scores.iter().map(i64::to_string).collect()),
+        (Value::Ratio(left, right), _) => format!("{left} {right}").into_bytes(),
         (Value::Events(classes), _) => format_classes(*classes).into_bytes(),
         (Value::Addresses(addresses), _) => addresses.join(&b' '),
         (Value::Percentiles(percentiles), _) => {

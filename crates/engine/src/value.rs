@@ -29,6 +29,7 @@ use crate::settings::Settings;
 use crate::work::Work;
 use std::convert::Infallible;
 use structures::entry::ValueRef;
+use structures::heap::ByteVec;
 use structures::{KeyHasher, Quicklist};
 
 /// One key: its name, its expiry, how recently it was used, its value.
@@ -51,7 +52,7 @@ pub struct Recipe<'a> {
 /// A value that lives outside its entry.
 pub enum Value {
     /// A string that is long or grows: it has room to grow in place.
-    Text(Vec<u8>),
+    Text(ByteVec),
     /// Boxed once more, so that small values of other types do not pay for its size.
     List(Box<Quicklist>),
     Set(Set),

@@ -2,6 +2,7 @@
 //! or the system's, which tells nothing.
 
 use base::machine::KeyHolder;
+use base::slow_memory::SlowMemoryKeeper;
 use std::sync::Arc;
 use world::machine::RealMachine;
 use world::net::Listeners;
@@ -19,13 +20,22 @@ pub fn start() {
     }
 }
 
+#[cfg(feature = "jemalloc")]
+pub use crate::slow_memory::set_up as slow_memory;
+
 /// The machine as this binary knows it.
 #[cfg(feature = "jemalloc")]
-pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners>) -> RealMachine {
+pub fn machine(
+    tls: Arc<Tls>,
+    keys: Arc<dyn KeyHolder>,
+    listeners: Arc<Listeners>,
+    slow_memory: Option<Arc<dyn SlowMemoryKeeper>>,
+) -> RealMachine {
     RealMachine {
         tls,
         keys,
         listeners,
+        slow_memory,
         allocator_name: allocator::NAME,
         allocator_usage: allocator::usage,
         allocator_purge: purge,
@@ -53,12 +63,29 @@ fn report() -> String {
 #[cfg(not(feature = "jemalloc"))]
 pub fn start() {}
 
+/// Slow memory needs an allocator that keeps it apart from ordinary memory.
 #[cfg(not(feature = "jemalloc"))]
-pub fn machine(tls: Arc<Tls>, keys: Arc<dyn KeyHolder>, listeners: Arc<Listeners>) -> RealMachine {
+pub fn slow_memory(
+    settings: &config::settings::slow_memory::SlowMemorySettings,
+) -> Option<Arc<dyn SlowMemoryKeeper>> {
+    if settings.policy != base::slow_memory::MemoryPolicy::OnlyDram {
+        tracing::warn!("this build has no jemalloc: all values lie in ordinary memory");
+    }
+    None
+}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn machine(
+    tls: Arc<Tls>,
+    keys: Arc<dyn KeyHolder>,
+    listeners: Arc<Listeners>,
+    slow_memory: Option<Arc<dyn SlowMemoryKeeper>>,
+) -> RealMachine {
     RealMachine {
         tls,
         keys,
         listeners,
+        slow_memory,
         allocator_name: "libc",
         allocator_usage: base::machine::AllocatorUsage::default,
         allocator_purge: || {},

@@ -17,6 +17,8 @@ mod output;
 mod restore;
 mod serve;
 mod sleep;
+#[cfg(feature = "jemalloc")]
+mod slow_memory;
 mod snapshot;
 mod snapshots;
 mod tail;

@@ -66,6 +66,8 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    // Before anything holds a value.
+    let slow_memory = allocator::slow_memory(&settings.slow_memory);
     provide_descriptors(&settings);
     let tls = Arc::<Tls>::default();
     tls.adopt(&settings.tls).map_err(|why| format!("cannot speak TLS: {why}"))?;
@@ -80,7 +82,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
-        machine: Arc::new(allocator::machine(tls, holder, driver.listeners())),
+        machine: Arc::new(allocator::machine(tls, holder, driver.listeners(), slow_memory)),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
         tier: Arc::new(RealTier { waker: driver.waker() }),

@@ -122,6 +122,10 @@ pub struct Process {
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub statistics: Statistics,
+    /// What sessions occupied at the last sample.
+    pub(crate) clients_bytes: u64,
+    /// When the division between ordinary and slow memory was last looked at.
+    pub(crate) memory_checked: MonotonicNanos,
     /// How long requests waited for values that were not in memory, of those that had to.
     pub(crate) fetches: Histogram,
     /// How many clients the machine has file descriptors for.
@@ -155,6 +159,8 @@ impl Process {
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             statistics: Statistics::new(catalog.len()),
+            clients_bytes: 0,
+            memory_checked: options.clock.monotonic(),
             fetches: Histogram::default(),
             descriptors_max: options.machine.clients_max(),
             started: options.clock.monotonic(),

@@ -30,7 +30,7 @@ const fn gauge<Source>(
 }
 
 /// All figures but those of the tier, which follow them, in the order in which they are shown.
-const FIGURES: [Read<Core>; 28] = [
+const FIGURES: [Read<Core>; 29] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
@@ -55,6 +55,10 @@ const FIGURES: [Read<Core>; 28] = [
     gauge("kiln_memory_used_bytes", "Memory in use, as INFO's used_memory.", |s| {
         let sessions: usize = s.sessions().map(Session::memory_bytes).sum();
         (s.shard.engine.keyspace.used_bytes() + sessions) as u64
+    }),
+    gauge("kiln_memory_pmem_bytes", "Values in slow memory, as INFO's used_memory_pmem.", |s| {
+        let memory = s.process.options.machine.slow_memory();
+        memory.map_or(0, |memory| memory.division().pmem_bytes)
     }),
     gauge("kiln_memory_limit_bytes", "maxmemory; 0 is no limit.", |s| {
         s.shard.engine.keyspace.settings.maxmemory

@@ -173,6 +173,9 @@ impl Server {
         self.core.process.acl.reconfigure(changed, all_channels, &work);
         let counted = self.core.counts_clients();
         self.core.process.settings = node_settings(&config);
+        if let Some(memory) = self.core.process.options.machine.slow_memory() {
+            memory.divide_by(self.core.process.settings.slow_memory.policy);
+        }
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);
         self.core.process.config = config;
         self.core.shard.engine.keyspace.settings = self.core.process.engine_settings();

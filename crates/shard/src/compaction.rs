@@ -9,6 +9,8 @@
 //! survey, ten times a second ─▶ much is lost? ─▶ a round over all keys, in slices ─▶ survey
 //!                                                     └ nothing won? rest until it is worse
 //! ```
+//! The same walk moves values between ordinary and slow memory, where some lie in the wrong one.
+//!
 //! Absent on purpose: what is sparse, which the allocator says ([`base::heap`]), and what a block
 //! is, which the engine knows.
 
@@ -37,6 +39,10 @@ const LIGHT_BYTES_MAX: usize = 128;
 /// by so much before the next one, in percent.
 const HOPELESS_PART: u64 = 100;
 const WORSE_PERCENT: u64 = 10;
+
+/// Of the time, so much at least goes to values that lie in the wrong memory, in percent: some
+/// 60 MB a second of small ones. A guess.
+const MISPLACED_TIME_PERCENT: u64 = 5;
 
 /// When memory is won back, and how much time that may take: Redis's `active-defrag-*`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,7 +174,8 @@ impl Compaction {
             self.told_millis = Some(kept_millis);
             self.heap.iter().for_each(|heap| heap.keep_freed(kept_millis));
         }
-        let Some(heap) = self.heap.clone().filter(|_| self.settings.is_on) else {
+        let is_asked = |heap: &Arc<dyn Heap>| self.settings.is_on || heap.wants_moves();
+        let Some(heap) = self.heap.clone().filter(is_asked) else {
             self.round = None;
             return;
         };
@@ -197,14 +204,18 @@ impl Compaction {
         self.surveyed = now;
         let settings = &self.settings;
         let (lost, percent) = (self.holes.lost_bytes, self.holes.percent());
-        let time_percent = settings.time_percent(percent);
+        let least = if heap.wants_moves() { MISPLACED_TIME_PERCENT } else { 0 };
+        let time_percent = settings.time_percent(percent).max(least);
         if let Some(round) = &mut self.round {
             round.time_percent = time_percent;
             return;
         }
         self.hopeless_bytes = self.hopeless_bytes.min(lost);
-        let is_much = lost >= settings.lost_bytes_min && percent >= settings.lost_percent_min;
-        if is_much && lost > self.hopeless_bytes / 100 * (100 + WORSE_PERCENT) {
+        let is_much = settings.is_on
+            && lost >= settings.lost_bytes_min
+            && percent >= settings.lost_percent_min;
+        let is_worth_it = is_much && lost > self.hopeless_bytes / 100 * (100 + WORSE_PERCENT);
+        if is_worth_it || heap.wants_moves() {
             self.round = Some(Round {
                 began: now,
                 lost_bytes: lost,
@@ -227,7 +238,12 @@ impl Compaction {
         let Self { hand, clock, statistics, settings, .. } = self;
         let mut has_come_round = false;
         heap.moving(&mut || {
-            let wanted = &mut |address: usize, _: &dyn Fn() -> usize| heap.is_sparse(address);
+            // What lies in the wrong memory is moved whether or not holes are to be closed.
+            let (is_on, wants_moves) = (settings.is_on, heap.wants_moves());
+            let wanted = &mut |address: usize, bytes: &dyn Fn() -> usize| {
+                is_on && heap.is_sparse(address)
+                    || wants_moves && heap.is_misplaced(address, bytes())
+            };
             let mut mover = Mover::new(wanted);
             mover.moves_light = heap.has_holes(0..=LIGHT_BYTES_MAX);
             while !has_come_round && clock.monotonic().since(began) < nanos {

@@ -12,6 +12,7 @@
 #[cfg(any(test, feature = "twins"))]
 pub(crate) mod twin;
 
+use crate::heap::ByteVec;
 use crate::mover::Mover;
 use crate::size_class::size_class;
 
@@ -20,7 +21,7 @@ const HEADER_BYTES: usize = 8;
 /// An intset that owns its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Intset {
-    bytes: Vec<u8>,
+    bytes: ByteVec,
 }
 
 /// An error of bytes that are no intset.
@@ -65,7 +66,7 @@ impl std::fmt::Debug for Intset {
 
 impl Intset {
     pub fn new() -> Self {
-        Self { bytes: vec![2, 0, 0, 0, 0, 0, 0, 0] }
+        Self { bytes: [2, 0, 0, 0, 0, 0, 0, 0].as_slice().into() }
     }
 
     /// Takes bytes from a file or a peer, after checking the order of every value.
@@ -73,7 +74,7 @@ impl Intset {
         if bytes.len() < HEADER_BYTES {
             return Err(IntsetError::TooShort);
         }
-        let set = Self { bytes };
+        let set = Self { bytes: bytes.into() };
         let width = set.header_word(0);
         if !matches!(width, 2 | 4 | 8) {
             return Err(IntsetError::BadWidth { width });

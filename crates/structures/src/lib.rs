@@ -13,6 +13,7 @@
 //! | [`ordered`] | the counted B+tree | |
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
+//! | [`heap`] | the blocks of values, in ordinary or slow memory | yes |
 //! | [`ratio`] | which blocks lie in slow memory, so that a share of all bytes does | |
 //! | [`mover`] | blocks that are allocated anew because of where they lie | |
 //! | `size_class`, `varint` | the allocator's sizes, lengths in few bytes | `varint` |
@@ -23,11 +24,13 @@
 //! - What a command means, what a type is called, and when an encoding changes: a structure knows
 //!   bytes and order.
 //! - Threads, locks and clocks: a structure has one owner, and does nothing by itself. Long work
-//!   (growing a table, walking it) is handed out in steps.
+//!   (growing a table, walking it) is handed out in steps. What all threads share is [`heap`]'s
+//!   count of blocks, which are freed wherever their value is.
 
 #[cfg(any(test, feature = "twins"))]
 pub mod chosen;
 pub mod entry;
+pub mod heap;
 pub mod hll;
 pub mod intset;
 pub mod listpack;

@@ -3,6 +3,8 @@
 //! Whoever holds a structure walks over it with a [`Mover`], which asks about each block whether it
 //! is to move. Nothing changes but addresses: no order, no count, no bytes of memory.
 
+use crate::heap::{ByteBox, ByteVec};
+
 /// Whether the block at this address is to move. How many bytes it has, the second argument says:
 /// that may take a look at the block.
 pub type Wanted<'w> = dyn FnMut(usize, &dyn Fn() -> usize) -> bool + 'w;
@@ -32,11 +34,18 @@ impl<'w> Mover<'w> {
     }
 
     /// Moves bytes with all the room that they have.
-    pub fn vec(&mut self, bytes: &mut Vec<u8>) {
+    pub fn vec(&mut self, bytes: &mut ByteVec) {
         if bytes.capacity() > 0 && self.takes(bytes.as_ptr().addr(), || bytes.capacity()) {
-            let mut moved = Vec::with_capacity(bytes.capacity());
+            let mut moved = ByteVec::with_capacity(bytes.capacity());
             moved.extend_from_slice(bytes);
             *bytes = moved;
+        }
+    }
+
+    /// Moves bytes that have no room.
+    pub fn bytes(&mut self, bytes: &mut ByteBox) {
+        if !bytes.is_empty() && self.takes(bytes.as_ptr().addr(), || bytes.len()) {
+            *bytes = bytes.clone();
         }
     }
 

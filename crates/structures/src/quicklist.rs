@@ -155,7 +155,7 @@ impl Quicklist {
 
     /// Adds an element from an RDB file as a node of its own.
     pub fn push_plain_node(&mut self, element: Vec<u8>) {
-        self.spine.push_node(End::Back, Node::plain(element));
+        self.spine.push_node(End::Back, Node::plain(element.into()));
     }
 
     /// Moves what `mover` takes of up to `nodes_max` nodes from the one with `from` nodes before it

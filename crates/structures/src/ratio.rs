@@ -3,13 +3,14 @@
 //! Large blocks go to slow memory and small ones stay: a large one costs one slow access for many
 //! bytes. So there is a *threshold*, a size from which on blocks are slow. It is not approached in
 //! steps but computed, from the live bytes of each size class: whatever speed a load has, the share
-//! is right at each moment of it. The class at the threshold is divided by bits of the blocks'
-//! hashes, so that blocks of a single size are divided, too.
+//! is right at each moment of it. The class at the threshold is *divided*: a new block of it is
+//! slow while too few of all bytes are. So blocks of a single size are divided, too, and what lies
+//! wrong elsewhere, because it was right before, is made up for by blocks that come anyway.
 //!
 //! ```text
 //! live bytes   ▂▂▂▃▃▂▅▅▇▇▇▃▃▂▁▁
 //! size class   16 B     ▲      1 GiB
-//!                 fast  │ slow        a part of the class at ▲, by hash: slow too
+//!                 fast  │ slow        a part of the class below ▲: slow too
 //! ```
 //!
 //! When what is stored changes, blocks lie on the wrong side. They are moved, in one direction,
@@ -18,57 +19,39 @@
 //! prediction that is clearly better, so nothing goes back and forth.
 //!
 //! **How it is driven.** [`Ratio::place`] says where a new block goes; it is told of every block
-//! ([`Ratio::add`], [`Ratio::remove`], [`Ratio::moved`]) by what allocates and frees values, with
-//! the bytes that the allocator takes for it and a hash that stays the same through its life, such
-//! as its key's. A block that grows is removed and added. While [`Ratio::wants_moves`], the walk
-//! that ages keys asks about each block that it meets ([`Ratio::wish`]), allocates it anew where
-//! the answer says, and tells of it; so many bytes a turn as its limits allow. Where that memory is
-//! full, it is for the walk to rest: a wish stays as long as its reason. No clock is needed.
+//! ([`Ratio::add`], [`Ratio::remove`]) by what allocates and frees values, on whatever thread. A
+//! block that grows or moves is added and removed. [`Ratio::adjust`] computes the threshold: it is
+//! called periodically, and by the change that makes too much of what it last saw untrue. While
+//! [`Ratio::wants_moves`], a walk over values asks about each block ([`Ratio::wish`]) and allocates
+//! it anew where the answer says. Where that memory is full, it is for the walk to rest: a wish
+//! stays as long as its reason.
 //!
 //! Absent on purpose: memory itself, and which nodes are slow (`world::numa`); blocks that are
-//! never slow, such as tables, keys and trees, which are not told of here.
+//! never slow, such as those of tables and trees, of which only the sum counts; and where a single
+//! block of the divided class belongs: a hash that decides it would have to be at hand wherever
+//! blocks are freed.
 //!
 //! memKeyDB's names: `dram-pmem-ratio` is [`Share::of_ratio`], `dynamic-threshold-min` and `-max`
 //! are those of [`Bounds`], `pmem_threshold` is [`Ratio::threshold_bytes`]. There it goes by steps,
 //! each 100 ms, and places new blocks alone: loads outrun it, and old blocks stay where they are.
 
 mod classes;
+mod counts;
+mod policy;
 mod threshold;
 
-use classes::{CLASSES, class_bytes, class_from};
-use threshold::{Cell, PARTS, Threshold};
+pub use policy::{Bounds, Policy, Share};
+
+use counts::{Bytes, Counts, Live};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use threshold::{Published, Threshold};
 
 /// The memory that a block lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
     Fast,
     Slow,
-}
-
-/// A part of all bytes, in units of 2⁻²⁰: computed at each allocation, without a division.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share(u32);
-
-impl Share {
-    const BITS: u32 = 20;
-
-    /// The slow part where fast and slow bytes are to each other as these numbers. None of 0 to 0.
-    pub fn of_ratio(fast: u32, slow: u32) -> Option<Self> {
-        let part = (u64::from(slow) << Self::BITS).checked_div(u64::from(fast) + u64::from(slow));
-        part.map(|part| Self(part as u32))
-    }
-
-    fn of(self, bytes: u64) -> u64 {
-        ((u128::from(bytes) * u128::from(self.0)) >> Self::BITS) as u64
-    }
-}
-
-/// Blocks below `min_bytes` are never slow, those from `max_bytes` on always, whatever becomes of
-/// the share. Both are rounded up to a class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
-    pub min_bytes: usize,
-    pub max_bytes: usize,
 }
 
 /// The slow share may be off by so much of all bytes before blocks are moved for it.
@@ -81,250 +64,230 @@ const MOVED_UNTIL_PERCENT: u64 = 1;
 /// [`BAND_PERCENT`], so that the threshold that stays is not what keeps the share outside.
 const GAIN_PERCENT: u64 = 1;
 
-/// The threshold is computed anew when so much was allocated and freed. That takes some hundred
-/// additions, and thousands if it changes. The floor spares a shard that holds next to nothing.
+/// While there is nothing to move though the share is so near to the end of its band, in
+/// thousandths, any gain is worth another threshold.
+const STUCK_PERMILLE: u64 = 10 * BAND_PERCENT - 1;
+
+/// The threshold is computed anew when one memory's bytes changed by so much of all bytes. It takes
+/// some hundred additions. The floor spares a process that holds next to nothing, where the first
+/// threshold is as good as any.
 const CHANGED_PERCENT: u64 = 1;
 const CHANGED_BYTES_MIN: u64 = 64 << 10;
 
-/// The same, in thousandths, while there is nothing to move though the share is about to leave its
-/// band. Then any gain is worth another threshold.
-const STUCK_PERMILLE: u64 = 1;
-const STUCK_BYTES_MIN: u64 = 4 << 10;
+/// Values of [`Ratio::moves`].
+const REST: u8 = 0;
+const TO_FAST: u8 = 1;
+const TO_SLOW: u8 = 2;
 
-/// Live bytes.
-#[derive(Clone, Copy, Default, Debug)]
-struct Bytes {
-    fast: u64,
-    slow: u64,
-}
-
-impl Bytes {
-    fn of(&mut self, memory: Memory) -> &mut u64 {
-        match memory {
-            Memory::Fast => &mut self.fast,
-            Memory::Slow => &mut self.slow,
-        }
-    }
-
-    fn all(self) -> u64 {
-        self.fast + self.slow
-    }
-}
-
-/// Knows all blocks by size, and says where each belongs. One of a shard; about 110 KB.
+/// Counts all blocks by size, and says where each belongs. Shared by all threads.
 #[derive(Debug)]
 pub struct Ratio {
-    share: Share,
-    bounds: Bounds,
+    counts: Counts,
+    published: Published,
+    /// Whereto blocks are moved: the share was outside of its band, and is not yet well within.
+    moves: AtomicU8,
+    plan: Mutex<Plan>,
+}
+
+/// What computing the threshold goes by.
+#[derive(Debug)]
+struct Plan {
+    policy: Policy,
     threshold: Threshold,
-    cells: Box<[[Bytes; PARTS]; CLASSES]>,
-    /// The sums of the rows above.
-    classes: [u64; CLASSES],
-    all: Bytes,
-    /// Bytes that lie in fast memory and should not, and likewise of slow memory.
-    misplaced: Bytes,
-    /// Allocated and freed since the threshold was computed.
-    changed: u64,
-    /// The share was outside of its band, and is not yet well within.
-    moves: bool,
+}
+
+impl Default for Ratio {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Ratio {
-    /// Of no blocks yet. As far as the bounds allow all are fast until there is something to go by.
-    pub fn new(share: Share, bounds: Bounds) -> Self {
+    /// Of no blocks yet, all of which are to be fast.
+    pub const fn new() -> Self {
         Self {
-            share,
-            bounds,
-            threshold: Threshold { class: class_from(bounds.max_bytes), parts: 0 },
-            cells: Box::new([[Bytes::default(); PARTS]; CLASSES]),
-            classes: [0; CLASSES],
-            all: Bytes::default(),
-            misplaced: Bytes::default(),
-            changed: 0,
-            moves: false,
+            counts: Counts::new(),
+            published: Published::new(),
+            moves: AtomicU8::new(REST),
+            plan: Mutex::new(Plan { policy: Policy::OnlyFast, threshold: Threshold::NOTHING }),
         }
     }
 
-    /// Another share or other bounds from now on (CONFIG SET). What lies wrong then is to be moved.
-    pub fn set(&mut self, share: Share, bounds: Bounds) {
-        (self.share, self.bounds) = (share, bounds);
+    /// Another policy from now on (CONFIG SET). What lies wrong then is to be moved.
+    pub fn set(&self, policy: Policy) {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        plan.policy = policy;
+        let live = self.counts.read();
         // Whether or not it is better: the one in force may be outside of the bounds.
-        self.adopt(self.best());
-        self.settle();
+        plan.threshold = match policy {
+            Policy::Ratio { share, bounds, .. } if live.blocks.all() >= CHANGED_BYTES_MIN => {
+                Threshold::best(&live, share, bounds)
+            }
+            policy => policy.first_threshold(),
+        };
+        self.settle(&plan, &live);
     }
 
     /// Where a new block belongs.
-    pub fn place(&self, bytes: usize, hash: u64) -> Memory {
-        self.threshold.wants(Cell::of(bytes, hash))
+    #[inline]
+    pub fn place(&self, bytes: usize) -> Memory {
+        let published = &self.published;
+        if bytes >= published.slow_from() {
+            return Memory::Slow;
+        }
+        if bytes < published.divided_from() {
+            return Memory::Fast;
+        }
+        let Some(share) = published.share() else { return Memory::Fast };
+        let totals = self.counts.totals();
+        let wanted = share.of(totals.all() + bytes as u64);
+        if totals.slow + bytes as u64 / 2 <= wanted { Memory::Slow } else { Memory::Fast }
     }
 
-    /// A block was allocated, wherever that was possible.
-    pub fn add(&mut self, bytes: usize, hash: u64, memory: Memory) {
-        let cell = Cell::of(bytes, hash);
-        self.each_sum(cell, memory, |sum| *sum += bytes as u64);
-        self.classes[cell.class] += bytes as u64;
-        self.change(bytes);
+    /// A block was allocated, wherever that was possible. `bytes` are what the allocator takes.
+    #[inline]
+    pub fn add(&self, bytes: usize, memory: Memory) {
+        let now = self.counts.add(bytes, memory);
+        if now > self.published.most(memory) {
+            self.adjust();
+        }
     }
 
     /// A block was freed, which was added with the same words.
-    pub fn remove(&mut self, bytes: usize, hash: u64, memory: Memory) {
-        let cell = Cell::of(bytes, hash);
-        self.each_sum(cell, memory, |sum| take(sum, bytes));
-        take(&mut self.classes[cell.class], bytes);
-        self.change(bytes);
-    }
-
-    /// A block lies in `to` now, and lay in the other memory before.
-    pub fn moved(&mut self, bytes: usize, hash: u64, to: Memory) {
-        let cell = Cell::of(bytes, hash);
-        let from = if to == Memory::Slow { Memory::Fast } else { Memory::Slow };
-        self.each_sum(cell, from, |sum| take(sum, bytes));
-        self.each_sum(cell, to, |sum| *sum += bytes as u64);
-        self.settle();
+    #[inline]
+    pub fn remove(&self, bytes: usize, memory: Memory) {
+        let now = self.counts.remove(bytes, memory);
+        if now < self.published.least(memory) {
+            self.adjust();
+        }
     }
 
     /// Whether some blocks should be moved now, so that it is worth asking [`Self::wish`].
     pub fn wants_moves(&self) -> bool {
-        self.moves
+        self.moving_to().is_some()
     }
 
     /// Where a block should be moved to now; none if it should stay.
-    pub fn wish(&self, bytes: usize, hash: u64, memory: Memory) -> Option<Memory> {
-        let to = self.place(bytes, hash);
-        (self.moves && to != memory && to == self.direction()).then_some(to)
+    pub fn wish(&self, bytes: usize, memory: Memory) -> Option<Memory> {
+        self.moving_to().filter(|to| *to != memory && self.wants(bytes, *to))
+    }
+
+    /// Whether a block is missing in a memory: it lies in the other one.
+    fn wants(&self, bytes: usize, to: Memory) -> bool {
+        let published = &self.published;
+        if bytes >= published.slow_from() {
+            return to == Memory::Slow;
+        }
+        if bytes < published.divided_from() {
+            return to == Memory::Fast;
+        }
+        let class = self.counts.of_class(bytes);
+        let wanted = published.divided_share().of(class.all());
+        let half = bytes as u64 / 2;
+        match to {
+            Memory::Slow => class.slow + half < wanted,
+            Memory::Fast => class.slow > wanted + half,
+        }
+    }
+
+    /// Whereto blocks are moved, as long as the share is too far off in that direction. Of a policy
+    /// that names no share: as long as [`Self::adjust`] found some that lie wrong.
+    pub(crate) fn moving_to(&self) -> Option<Memory> {
+        let to = match self.moves.load(Relaxed) {
+            TO_SLOW => Memory::Slow,
+            TO_FAST => Memory::Fast,
+            _ => return None,
+        };
+        let Some(share) = self.published.share() else { return Some(to) };
+        let totals = self.counts.totals();
+        let is_there = to == direction(totals, share)
+            && off(totals, share) > totals.all() / 100 * MOVED_UNTIL_PERCENT;
+        is_there.then_some(to)
     }
 
     /// The size from which on all blocks are slow; of the class below it a part may be.
     pub fn threshold_bytes(&self) -> usize {
-        class_bytes(self.threshold.class)
+        self.published.slow_from()
     }
 
-    /// All live bytes.
+    /// All live bytes of blocks.
     pub fn live_bytes(&self) -> u64 {
-        self.all.all()
+        self.counts.blocks().all()
     }
 
     /// Of these, the bytes in slow memory.
     pub fn slow_bytes(&self) -> u64 {
-        self.all.slow
+        self.counts.blocks().slow
     }
 
-    /// Applies a change to every sum that a block is counted in, but for those by class.
-    fn each_sum(&mut self, cell: Cell, memory: Memory, change: impl Fn(&mut u64)) {
-        change(self.cells[cell.class][cell.part].of(memory));
-        change(self.all.of(memory));
-        if self.threshold.wants(cell) != memory {
-            change(self.misplaced.of(memory));
-        }
+    /// So much fast memory is used beside blocks: the share is one of both together, so that it is
+    /// what an operator sees.
+    pub fn set_beside(&self, bytes: u64) {
+        self.counts.set_beside(bytes);
     }
 
-    fn change(&mut self, bytes: usize) {
-        self.changed += bytes as u64;
-        let all = self.all.all();
-        if self.changed >= (all / 100 * CHANGED_PERCENT).max(CHANGED_BYTES_MIN) {
-            self.solve(all / 100 * GAIN_PERCENT);
-        }
-        self.settle();
-    }
-
-    /// Decides whether blocks are to be moved, and looks for a better threshold where that is no
-    /// help.
-    fn settle(&mut self) {
-        self.moves = self.needs_moves();
-        let all = self.all.all();
-        // Before it is outside, since it goes on to drift until so much has changed again.
-        let near = all / 1000 * (10 * BAND_PERCENT - STUCK_PERMILLE);
-        let is_stuck = !self.moves && self.off() > near;
-        if is_stuck && self.changed >= (all / 1000 * STUCK_PERMILLE).max(STUCK_BYTES_MIN) {
-            self.solve(0);
-            self.moves = self.needs_moves();
-        }
-    }
-
-    fn needs_moves(&self) -> bool {
-        let percent = if self.moves { MOVED_UNTIL_PERCENT } else { BAND_PERCENT };
-        let movable = match self.direction() {
-            Memory::Slow => self.misplaced.fast,
-            Memory::Fast => self.misplaced.slow,
+    /// Computes the threshold anew, and whether blocks are to be moved. Does nothing while another
+    /// thread does it.
+    #[cold]
+    pub fn adjust(&self) {
+        let mut plan = match self.plan.try_lock() {
+            Ok(plan) => plan,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
         };
-        movable > 0 && self.off() > self.all.all() / 100 * percent
-    }
-
-    /// The bytes by which the slow share is off.
-    fn off(&self) -> u64 {
-        self.all.slow.abs_diff(self.share.of(self.all.all()))
-    }
-
-    /// The memory that there is too little in.
-    fn direction(&self) -> Memory {
-        let is_short = self.all.slow < self.share.of(self.all.all());
-        if is_short { Memory::Slow } else { Memory::Fast }
-    }
-
-    /// Takes the best threshold, if it is better than the present one by more than `gain` bytes.
-    fn solve(&mut self, gain: u64) {
-        self.changed = 0;
-        let best = self.best();
-        if self.error(self.threshold) > self.error(best) + gain {
-            self.adopt(best);
-        }
-    }
-
-    fn adopt(&mut self, threshold: Threshold) {
-        self.threshold = threshold;
-        self.misplaced = self.count_misplaced();
-    }
-
-    /// The threshold whose share comes nearest to the target, within the bounds. Of nothing, the
-    /// smallest.
-    fn best(&self) -> Threshold {
-        let target = self.share.of(self.all.all());
-        let class_min = class_from(self.bounds.min_bytes);
-        let mut class = class_from(self.bounds.max_bytes).max(class_min);
-        let mut slow: u64 = self.classes[class..].iter().sum();
-        while class > class_min && slow + self.classes[class - 1] <= target {
-            class -= 1;
-            slow += self.classes[class];
-        }
-        let mut best = (slow.abs_diff(target), Threshold { class, parts: 0 });
-        if class > class_min && slow < target {
-            for (part, bytes) in self.cells[class - 1].iter().enumerate() {
-                slow += bytes.all();
-                let off = slow.abs_diff(target);
-                if off < best.0 {
-                    best = (off, Threshold { class, parts: part + 1 });
-                }
+        let live = self.counts.read();
+        if let Policy::Ratio { share, bounds, .. } = plan.policy
+            && live.blocks.all() >= CHANGED_BYTES_MIN
+        {
+            let best = Threshold::best(&live, share, bounds);
+            let gain = plan.threshold.error(&live, share).saturating_sub(best.error(&live, share));
+            // When the share is about to leave its band though everything lies where it should, any
+            // gain is worth it.
+            let is_near = off(live.sum, share) > live.all() / 1000 * STUCK_PERMILLE;
+            let is_stuck = is_near && self.next_move(&plan, &live) == REST;
+            if gain > live.all() / 100 * GAIN_PERCENT || is_stuck && gain > 0 {
+                plan.threshold = best;
             }
         }
-        best.1
+        self.settle(&plan, &live);
     }
 
-    /// The bytes by which the share is off when every block lies where a threshold wants it.
-    fn error(&self, threshold: Threshold) -> u64 {
-        let divided = threshold.class.checked_sub(1).map(|class| &self.cells[class]);
-        let parts = divided.into_iter().flat_map(|cells| &cells[..threshold.parts]);
-        let slow: u64 = self.classes[threshold.class..].iter().sum();
-        let slow = slow + parts.map(|bytes| bytes.all()).sum::<u64>();
-        slow.abs_diff(self.share.of(self.all.all()))
+    /// Puts a plan in force.
+    fn settle(&self, plan: &Plan, live: &Live) {
+        self.moves.store(self.next_move(plan, live), Relaxed);
+        let bytes = (live.all() / 100 * CHANGED_PERCENT).max(CHANGED_BYTES_MIN);
+        self.published.publish(plan.threshold, plan.policy.share(), live.blocks, bytes);
     }
 
-    fn count_misplaced(&self) -> Bytes {
-        let mut misplaced = Bytes::default();
-        for (class, parts) in self.cells.iter().enumerate() {
-            for (part, bytes) in parts.iter().enumerate() {
-                match self.threshold.wants(Cell { class, part }) {
-                    Memory::Fast => misplaced.slow += bytes.slow,
-                    Memory::Slow => misplaced.fast += bytes.fast,
-                }
-            }
-        }
-        misplaced
+    /// Whether blocks are to be moved, and whereto.
+    fn next_move(&self, plan: &Plan, live: &Live) -> u8 {
+        let misplaced = plan.threshold.misplaced(live);
+        let Some(share) = plan.policy.share() else {
+            return match (misplaced.fast, misplaced.slow) {
+                (0, 0) => REST,
+                (0, _) => TO_FAST,
+                _ => TO_SLOW,
+            };
+        };
+        let (to, movable) = match direction(live.sum, share) {
+            Memory::Slow => (TO_SLOW, misplaced.fast),
+            Memory::Fast => (TO_FAST, misplaced.slow),
+        };
+        let is_moving = self.moves.load(Relaxed) != REST;
+        let percent = if is_moving { MOVED_UNTIL_PERCENT } else { BAND_PERCENT };
+        let is_off = off(live.sum, share) > live.all() / 100 * percent;
+        if movable > 0 && is_off { to } else { REST }
     }
 }
 
-/// Takes a block out of a sum. A block that was never put in would falsify the share for good.
-fn take(sum: &mut u64, bytes: usize) {
-    *sum = sum.checked_sub(bytes as u64).expect("a block is taken out as it was put in");
+/// The bytes by which the slow share is off.
+fn off(bytes: Bytes, share: Share) -> u64 {
+    bytes.slow.abs_diff(share.of(bytes.all()))
+}
+
+/// The memory that there is too little in.
+fn direction(bytes: Bytes, share: Share) -> Memory {
+    if bytes.slow < share.of(bytes.all()) { Memory::Slow } else { Memory::Fast }
 }
 
 #[cfg(test)]

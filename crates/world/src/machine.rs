@@ -5,6 +5,7 @@ use crate::net::Listeners;
 use crate::tls::Tls;
 use base::heap::Heap;
 use base::machine::{AllocatorUsage, Identity, KeyHolder, Listening, Machine, Usage};
+use base::slow_memory::SlowMemoryKeeper;
 use base::tls::TlsSettings;
 use std::fs;
 use std::net::UdpSocket;
@@ -20,6 +21,8 @@ pub struct RealMachine {
     pub keys: Arc<dyn KeyHolder>,
     /// The sockets that take connections.
     pub listeners: Arc<Listeners>,
+    /// Who divides values between ordinary and slow memory, if there is some.
+    pub slow_memory: Option<Arc<dyn SlowMemoryKeeper>>,
     pub allocator_name: &'static str,
     pub allocator_usage: fn() -> AllocatorUsage,
     pub allocator_purge: fn(),
@@ -71,6 +74,10 @@ impl Machine for RealMachine {
 
     fn keys(&self) -> Option<&dyn KeyHolder> {
         Some(&*self.keys)
+    }
+
+    fn slow_memory(&self) -> Option<&dyn SlowMemoryKeeper> {
+        self.slow_memory.as_deref()
     }
 
     fn listen(&self, listening: &Listening) -> Result<(), String> {
@@ -168,6 +175,7 @@ mod tests {
         RealMachine {
             tls: Arc::default(),
             keys: Arc::new(NoKeys),
+            slow_memory: None,
             listeners: Arc::default(),
             allocator_name: "none",
             allocator_usage: AllocatorUsage::default,

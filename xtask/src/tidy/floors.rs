@@ -41,7 +41,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ),
     ("world", &["base"]),
     ("services", &["base", "txlog", "archive"]),
-    ("allocator", &["base"]),
+    ("allocator", &["base", "structures", "world"]),
     (
         "sim",
         &[

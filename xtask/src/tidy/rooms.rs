@@ -17,7 +17,9 @@ const OTHERS: &str = "*";
 const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE), ("node", NODE)];
 
 const STRUCTURES: Floors = &[
-    &["hll", "mover", "prefetch", "ratio", "size_class", "varint"],
+    &["hll", "prefetch", "ratio", "size_class", "varint"],
+    &["heap"],
+    &["mover"],
     &["intset", "listpack", "ordered", "table"],
     &["entry", "member", "quicklist"],
     &["sorted_set"],

@@ -3,10 +3,11 @@
 use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
-use crate::value::text::{STRING_BYTES_MAX, StringValue, payload_of};
+use crate::value::text::{Digits, STRING_BYTES_MAX, StringValue, payload_of};
 use crate::value::{Value, type_name};
 use base::DatabaseId;
 use structures::entry::Payload;
+use structures::heap::ByteVec;
 
 /// Where bytes end that begin at this offset of a string, if a string can be as long. No command
 /// lets it through, a damaged record might.
@@ -126,13 +127,13 @@ impl Keyspace {
         &mut self,
         database: DatabaseId,
         key: Hashed<'_>,
-        edit: impl FnOnce(&mut Vec<u8>),
+        edit: impl FnOnce(&mut ByteVec),
     ) -> Result<Applied, Refusal> {
         let Hashed { hash, name } = key;
         let Self { databases, cold, .. } = self;
         let db = &mut databases[database.0 as usize];
         let Some(mut found) = db.table.find_mut(hash, name) else {
-            let mut text = Vec::new();
+            let mut text = ByteVec::new();
             edit(&mut text);
             let payload = Payload::Boxed(Box::new(Value::Text(text)));
             return Ok(self.put(database, hash, name, payload, None));
@@ -147,7 +148,7 @@ impl Keyspace {
             db.entry_bytes = db.entry_bytes + after - before;
             return Ok(Applied::Changed);
         }
-        let mut text = StringValue::of(found.as_ref())?.to_vec();
+        let mut text = StringValue::of(found.as_ref())?.bytes(&mut Digits::new()).into();
         let expire_at = found.as_ref().expire_at();
         edit(&mut text);
         let payload = Payload::Boxed(Box::new(Value::Text(text)));

@@ -16,6 +16,7 @@ use crate::rdb::length::{Head, Text};
 use crate::rdb::{RdbError, Source, kind};
 use std::io::Read;
 use structures::entry::Payload;
+use structures::heap::ByteVec;
 use structures::listpack::Item;
 use structures::{Intset, Listpack};
 
@@ -163,7 +164,7 @@ impl Growing {
     fn of_text<R: Read>(source: &Source<R>, length: u64) -> Result<Self, RdbError> {
         let mut parts = Parts::default();
         parts.begin_long(source, length)?;
-        Ok(Self { value: Value::Text(Vec::new()), left: 1, parts })
+        Ok(Self { value: Value::Text(ByteVec::new()), left: 1, parts })
     }
 
     /// Reads on, until the source has come to `until`; whether the value is complete.

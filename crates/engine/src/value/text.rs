@@ -98,7 +98,7 @@ pub(crate) fn payload_of(value: &[u8]) -> Payload<'_, Value> {
     if value.len() <= EMBEDDED_BYTES_MAX {
         Payload::Bytes(value)
     } else {
-        Payload::Boxed(Box::new(Value::Text(value.to_vec())))
+        Payload::Boxed(Box::new(Value::Text(value.into())))
     }
 }
 

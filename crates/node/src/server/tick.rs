@@ -11,7 +11,20 @@ impl Server {
     /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
         let process = &mut self.core.process;
-        if !process.is_cron_paused && process.statistics.is_sample_due(self.core.turn.monotonic) {
+        if process.is_cron_paused {
+            return;
+        }
+        let (now, period_ms) =
+            (self.core.turn.monotonic, process.settings.slow_memory.check_period_ms);
+        if let Some(memory) = process.options.machine.slow_memory()
+            && now.since(process.memory_checked) >= period_ms * 1_000_000
+        {
+            process.memory_checked = now;
+            let used_bytes =
+                self.core.shard.engine.keyspace.used_bytes() as u64 + process.clients_bytes;
+            memory.tend(used_bytes);
+        }
+        if process.statistics.is_sample_due(now) {
             self.sample();
         }
     }
@@ -22,8 +35,8 @@ impl Server {
         self.core.process.statistics.sample(self.core.turn.monotonic);
         self.core.check_sessions();
         let is_trim_due = self.core.process.statistics.is_trim_due();
-        let (mut input_max, mut output_max) = (0, 0);
-        let mut used = self.core.shard.engine.keyspace.used_bytes();
+        let (mut input_max, mut output_max, mut clients) = (0, 0, 0);
+        let used = self.core.shard.engine.keyspace.used_bytes();
         for session in self.core.clients.sessions.values_mut() {
             if is_trim_due {
                 let idle = self.core.turn.monotonic.since(session.flow.last_interaction);
@@ -34,8 +47,10 @@ impl Server {
             }
             input_max = input_max.max(session.input.bytes.capacity());
             output_max = output_max.max(session.output.allocated_bytes());
-            used += session.memory_bytes();
+            clients += session.memory_bytes();
         }
+        self.core.process.clients_bytes = clients as u64;
+        let used = used + clients;
         let peak = &mut self.core.process.statistics.memory_peak_bytes;
         *peak = used.max(*peak as usize) as u64;
         self.core.process.statistics.input_bytes_max = input_max;

@@ -1,10 +1,11 @@
 //! Where the parts of an entry lie in its block; the only code that computes addresses in it.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use super::{Cold, Payload};
+use crate::heap;
 use crate::size_class::size_class;
 use crate::varint;
 
@@ -164,10 +165,7 @@ impl Parts {
     /// `block` is a live entry, and nobody uses it again.
     pub unsafe fn moved(block: NonNull<u8>) -> NonNull<u8> {
         let parts = Self::of(block);
-        let layout = layout(parts.size());
-        // SAFETY: the size is not zero.
-        let allocated = unsafe { alloc(layout) };
-        let Some(moved) = NonNull::new(allocated) else { handle_alloc_error(layout) };
+        let moved = heap::allocate(layout(parts.size()));
         // SAFETY: the content lies within the old block, and both blocks have its size; nobody else
         // knows the new one.
         unsafe {
@@ -192,7 +190,7 @@ impl Parts {
         let layout = layout(Self::of(block).size());
         // SAFETY: `write` allocated the block with the layout of its content's class, and in-place
         // changes keep the class.
-        unsafe { dealloc(block.as_ptr(), layout) };
+        unsafe { heap::free(block, layout) };
     }
 
     /// Allocates and fills a block.
@@ -290,10 +288,7 @@ fn write_head(traits: Traits, kind: u8, key: &[u8], value_bytes: usize) -> Head 
         | if copy.is_some() { HAS_PLACE } else { 0 };
     let words = words_before_key(flags);
     let head_bytes = KEY_LENGTH_AT + varint::len(key.len()) + words * WORD_BYTES + key.len();
-    let layout = layout(size_class(head_bytes + value_bytes));
-    // SAFETY: the size is not zero.
-    let allocated = unsafe { alloc(layout) };
-    let Some(block) = NonNull::new(allocated) else { handle_alloc_error(layout) };
+    let block = heap::allocate(layout(size_class(head_bytes + value_bytes)));
     // SAFETY: everything written lies in the first `head_bytes` bytes of the block, which nobody
     // else knows yet.
     let value = unsafe {

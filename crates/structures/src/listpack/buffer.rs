@@ -10,6 +10,7 @@
 //! settle in the middle of it all: that halves the room that is left, and so happens a few times
 //! while a node of 8 KiB fills.
 
+use crate::heap::ByteBox;
 use crate::mover::Mover;
 use crate::size_class::size_class;
 use std::ops::{Deref, DerefMut, Range};
@@ -17,7 +18,7 @@ use std::ops::{Deref, DerefMut, Range};
 /// Bytes with room at both ends. Three words, like a `Vec`: small values pay for each.
 #[derive(Clone)]
 pub(super) struct Buffer {
-    memory: Box<[u8]>,
+    memory: ByteBox,
     start: u32,
     len: u32,
 }
@@ -26,12 +27,12 @@ impl Buffer {
     /// `bytes` and no room.
     pub(super) fn exact(bytes: Vec<u8>) -> Self {
         let len = bytes.len() as u32;
-        Self { memory: bytes.into_boxed_slice(), start: 0, len }
+        Self { memory: bytes.into(), start: 0, len }
     }
 
     /// `bytes`, with room behind them up to `capacity` bytes in all.
     pub(super) fn with_capacity(capacity: usize, bytes: &[u8]) -> Self {
-        let mut memory = vec![0; capacity.max(bytes.len())].into_boxed_slice();
+        let mut memory = ByteBox::zeroed(capacity.max(bytes.len()));
         memory[..bytes.len()].copy_from_slice(bytes);
         Self { memory, start: 0, len: bytes.len() as u32 }
     }
@@ -102,7 +103,7 @@ impl Buffer {
         let (front, back) = (at, old.len() - at - removed);
         let len = front + inserted + back;
         assert!(u32::try_from(len).is_ok(), "a listpack of 4 GiB: `fits` was not asked");
-        let mut memory = vec![0; size_class(len)].into_boxed_slice();
+        let mut memory = ByteBox::zeroed(size_class(len));
         let start = if front < back { memory.len() - len } else { 0 };
         memory[start..start + front].copy_from_slice(&old[..front]);
         memory[start + len - back..start + len].copy_from_slice(&old[old.len() - back..]);
@@ -118,7 +119,7 @@ impl Buffer {
 
     /// Moves the bytes and their room, if `mover` takes them.
     pub(super) fn move_block(&mut self, mover: &mut Mover<'_>) {
-        mover.boxed(&mut self.memory);
+        mover.bytes(&mut self.memory);
     }
 
     /// Gives the room back, up to the allocator's next size.

@@ -1,9 +1,10 @@
 //! Blocks of lengths and bytes: their layout, allocation and freeing.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::mem::MaybeUninit;
 
 use super::Block;
+use crate::heap;
 use crate::mover::Mover;
 use crate::size_class::size_class;
 use crate::varint;
@@ -17,10 +18,7 @@ fn layout(bytes: usize) -> Layout {
 
 /// A new block of the class `bytes`.
 pub(super) fn allocate(bytes: usize) -> Block {
-    let layout = layout(bytes);
-    // SAFETY: no class is of size zero.
-    let allocated = unsafe { alloc(layout) };
-    Block::new(allocated).unwrap_or_else(|| handle_alloc_error(layout))
+    heap::allocate(layout(bytes))
 }
 
 /// The same block elsewhere, if `mover` takes it.
@@ -51,7 +49,7 @@ pub(super) unsafe fn moved(
 /// `block` came from [`allocate`] with the same `bytes`, and nobody uses it again.
 pub(super) unsafe fn free(block: Block, bytes: usize) {
     // SAFETY: the caller's promise.
-    unsafe { dealloc(block.as_ptr(), layout(bytes)) };
+    unsafe { heap::free(block, layout(bytes)) };
 }
 
 #[inline]

@@ -3,6 +3,7 @@
 use super::node::{Body, Node};
 use super::spine::NodeIndex;
 use super::{End, Quicklist};
+use crate::heap::ByteBox;
 
 impl Quicklist {
     /// Replaces the element at `index`. False if there is none. The node may outgrow its limit, as
@@ -71,7 +72,7 @@ impl Quicklist {
         if self.limits.is_large(text.len()) {
             self.spine.insert_node(place, true, right);
             let left = self.spine.place_of(ordinal).expect("a split leaves the left half there");
-            return self.spine.insert_node(left, true, Node::plain(text.to_vec()));
+            return self.spine.insert_node(left, true, Node::plain(ByteBox::copied(text)));
         }
         // The half that takes the element is the one Redis makes anew.
         if after {
@@ -144,7 +145,7 @@ impl Quicklist {
         {
             let node = self.spine.node(place);
             let emptied = if let Body::Plain(element) = &node.body {
-                element == text
+                **element == *text
             } else {
                 let max = max - removed;
                 removed += self.spine.edit(place, |node| node.remove_matching(text, max, end));

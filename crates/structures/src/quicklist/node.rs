@@ -1,6 +1,7 @@
 //! One node, and how much may go into it.
 
 use super::End;
+use crate::heap::ByteBox;
 use crate::listpack::{Item, Listpack};
 use crate::mover::Mover;
 
@@ -58,7 +59,7 @@ impl NodeLimits {
     /// A new node that holds one element. A `roomy` one has all the room that it may come to need.
     pub(super) fn node_of(&self, text: &[u8], roomy: bool) -> Node {
         if self.is_large(text.len()) {
-            return Node::plain(text.to_vec());
+            return Node::plain(ByteBox::copied(text));
         }
         let mut pack = match self.bytes_max() {
             Some(bytes) if roomy => Listpack::with_capacity(bytes),
@@ -93,7 +94,7 @@ pub enum NodeRef<'a> {
 #[derive(Clone)]
 pub(super) enum Body {
     Packed(Listpack),
-    Plain(Vec<u8>),
+    Plain(ByteBox),
 }
 
 /// At least one element. The count stands beside the pointer, so that looking for an index does
@@ -109,7 +110,7 @@ impl Node {
         Self { count: pack.len() as u32, body: Body::Packed(pack) }
     }
 
-    pub(super) fn plain(element: Vec<u8>) -> Self {
+    pub(super) fn plain(element: ByteBox) -> Self {
         Self { count: 1, body: Body::Plain(element) }
     }
 
@@ -142,7 +143,7 @@ impl Node {
     pub(super) fn allocated_bytes(&self) -> usize {
         match &self.body {
             Body::Packed(pack) => pack.allocated_bytes(),
-            Body::Plain(element) => element.capacity(),
+            Body::Plain(element) => element.len(),
         }
     }
 
@@ -179,7 +180,7 @@ impl Node {
     pub(super) fn move_block(&mut self, mover: &mut Mover<'_>) {
         match &mut self.body {
             Body::Packed(pack) => pack.move_block(mover),
-            Body::Plain(element) => mover.vec(element),
+            Body::Plain(element) => mover.bytes(element),
         }
     }
 
@@ -267,7 +268,7 @@ impl Node {
     pub(super) fn into_only_element(self) -> Vec<u8> {
         match self.body {
             Body::Packed(mut pack) => pack.pop_front().expect("a node holds an element"),
-            Body::Plain(element) => element,
+            Body::Plain(element) => element.into_vec(),
         }
     }
 }

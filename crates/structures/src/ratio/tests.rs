@@ -1,4 +1,5 @@
 use super::*;
+use crate::size_class::size_class;
 use crate::twin::Dice;
 use proptest::prelude::*;
 
@@ -9,7 +10,6 @@ const MOVED_BYTES_A_TURN: usize = 256 << 10;
 
 struct Block {
     bytes: usize,
-    hash: u64,
     memory: Memory,
 }
 
@@ -23,10 +23,16 @@ struct Heap {
     dice: Dice,
 }
 
+fn policy(fast: u32, slow: u32, bounds: Bounds) -> Policy {
+    Policy::Ratio { share: Share::of_ratio(fast, slow).unwrap(), bounds, first_bytes: usize::MAX }
+}
+
 impl Heap {
     fn new(fast: u32, slow: u32, bounds: Bounds, seed: u64) -> Self {
+        let ratio = Ratio::new();
+        ratio.set(policy(fast, slow, bounds));
         Self {
-            ratio: Ratio::new(Share::of_ratio(fast, slow).unwrap(), bounds),
+            ratio,
             share: f64::from(slow) / f64::from(fast + slow),
             blocks: Vec::new(),
             hand: 0,
@@ -36,31 +42,33 @@ impl Heap {
     }
 
     fn allocate(&mut self, bytes: usize) {
-        let hash = (self.dice.below(1 << 32) as u64) << 32;
-        let memory = self.ratio.place(bytes, hash);
-        self.ratio.add(bytes, hash, memory);
-        self.blocks.push(Block { bytes, hash, memory });
+        let bytes = size_class(bytes);
+        let memory = self.ratio.place(bytes);
+        self.ratio.add(bytes, memory);
+        self.blocks.push(Block { bytes, memory });
     }
 
     fn free(&mut self, index: usize) {
-        let Block { bytes, hash, memory } = self.blocks.swap_remove(index);
-        self.ratio.remove(bytes, hash, memory);
+        let Block { bytes, memory } = self.blocks.swap_remove(index);
+        self.ratio.remove(bytes, memory);
     }
 
-    /// One turn of the walk over so many blocks.
+    /// One turn of the server: it looks at the whole, and its walk at so many blocks.
     fn turn(&mut self, blocks: usize) {
         let mut left = MOVED_BYTES_A_TURN;
+        self.ratio.adjust();
         for _ in 0..blocks.min(self.blocks.len()) {
             if !self.ratio.wants_moves() || left == 0 {
                 return;
             }
             self.hand = (self.hand + 1) % self.blocks.len();
-            let Block { bytes, hash, memory } = &mut self.blocks[self.hand];
-            if let Some(to) = self.ratio.wish(*bytes, *hash, *memory) {
-                let slow = self.ratio.slow_bytes() as f64 / self.ratio.live_bytes() as f64;
-                let is_short = slow < f64::from(self.ratio.share.0) / f64::from(1 << Share::BITS);
-                assert_eq!(to == Memory::Slow, is_short, "moved away from the share");
-                self.ratio.moved(*bytes, *hash, to);
+            let Block { bytes, memory } = &mut self.blocks[self.hand];
+            if let Some(to) = self.ratio.wish(*bytes, *memory) {
+                let totals = self.ratio.counts.totals();
+                let slow = totals.slow as f64 / totals.all() as f64;
+                assert_eq!(to == Memory::Slow, slow < self.share, "moved away from the share");
+                self.ratio.remove(*bytes, *memory);
+                self.ratio.add(*bytes, to);
                 *memory = to;
                 self.moved_bytes += *bytes;
                 left = left.saturating_sub(*bytes);
@@ -85,12 +93,7 @@ impl Heap {
         };
         assert_eq!(self.ratio.slow_bytes(), sum(Memory::Slow));
         assert_eq!(self.ratio.live_bytes(), sum(Memory::Slow) + sum(Memory::Fast));
-        let classes: Vec<u64> = (self.ratio.cells.iter())
-            .map(|parts| parts.iter().map(|bytes| bytes.all()).sum())
-            .collect();
-        assert_eq!(self.ratio.classes[..], classes);
-        let (kept, counted) = (self.ratio.misplaced, self.ratio.count_misplaced());
-        assert_eq!((kept.fast, kept.slow), (counted.fast, counted.slow));
+        assert_eq!(self.ratio.counts.read().blocks, self.ratio.counts.blocks());
     }
 
     /// How far the share is off, of all bytes.
@@ -99,10 +102,10 @@ impl Heap {
         (self.ratio.slow_bytes() as f64 / live - self.share).abs()
     }
 
-    /// What no division by hash can do better than: half of the largest part.
+    /// What no division can do better than: half of the largest block.
     fn grain(&self) -> f64 {
-        let largest = self.ratio.cells.iter().flatten().map(|bytes| bytes.all()).max();
-        largest.unwrap() as f64 / self.ratio.live_bytes().max(1) as f64 / 2.0
+        let largest = self.blocks.iter().map(|block| block.bytes).max();
+        largest.unwrap_or(0) as f64 / self.ratio.live_bytes().max(1) as f64 / 2.0
     }
 
     /// A size between two, each doubling as likely as another.
@@ -281,7 +284,8 @@ fn one_giant_among_small_blocks_is_moved_at_most_once() {
     heap.allocate(10_000 << 10);
     assert!(heap.comes_to_rest());
     assert!(heap.off() < 0.02, "{}", heap.off());
-    heap.ratio.set(Share::of_ratio(3, 1).unwrap(), EVERYTHING);
+    heap.ratio.set(policy(3, 1, EVERYTHING));
+    heap.share = 0.25;
     let moved = heap.moved_bytes;
     assert!(heap.comes_to_rest());
     assert!(heap.moved_bytes - moved <= heap.ratio.live_bytes() as usize);
@@ -294,11 +298,11 @@ fn replacing_blocks_of_the_same_kind_moves_next_to_nothing() {
     let mut heap = Heap::new(1, 2, EVERYTHING, 3);
     play(&mut heap, &Phase::Load { count: 20_000, min: 16, max: 8192 });
     assert!(heap.comes_to_rest());
-    let (mut thresholds, mut last) = (0, heap.ratio.threshold);
+    let (mut thresholds, mut last) = (0, heap.ratio.threshold_bytes());
     for _ in 0..50 {
         play(&mut heap, &Phase::Replace { count: 4_000, min: 16, max: 8192 });
-        thresholds += u32::from(heap.ratio.threshold != last);
-        last = heap.ratio.threshold;
+        thresholds += u32::from(heap.ratio.threshold_bytes() != last);
+        last = heap.ratio.threshold_bytes();
         assert!(heap.off() < 0.03, "{}", heap.off());
     }
     let replaced = heap.ratio.live_bytes() as usize * 10;
@@ -329,7 +333,7 @@ fn another_share_moves_blocks_and_then_none() {
     let mut heap = Heap::new(3, 1, EVERYTHING, 13);
     play(&mut heap, &Phase::Load { count: 20_000, min: 16, max: 2048 });
     assert!(heap.comes_to_rest());
-    heap.ratio.set(Share::of_ratio(1, 3).unwrap(), EVERYTHING);
+    heap.ratio.set(policy(1, 3, EVERYTHING));
     heap.share = 0.75;
     assert!(heap.ratio.wants_moves());
     assert!(heap.comes_to_rest());
@@ -348,7 +352,7 @@ fn nothing_is_left_of_a_heap_that_was_emptied() {
     }
     assert_eq!((heap.ratio.live_bytes(), heap.ratio.slow_bytes()), (0, 0));
     assert!(!heap.ratio.wants_moves());
-    assert_eq!(heap.ratio.wish(100, 0, Memory::Slow), None);
+    assert_eq!(heap.ratio.wish(112, Memory::Slow), None);
     play(&mut heap, &Phase::OfOneSize { count: 5_000, bytes: 100 });
     assert!(heap.comes_to_rest());
     assert!(heap.off() < 0.02, "{}", heap.off());
@@ -364,9 +368,142 @@ fn a_share_is_the_slow_part_of_the_whole() {
 }
 
 #[test]
+fn a_policy_without_a_share_wants_each_block_on_its_side() {
+    let mut heap = Heap::new(1, 1, EVERYTHING, 19);
+    for (policy, slow_from) in [
+        (Policy::Threshold { bytes: 300 }, 320),
+        (Policy::OnlySlow, 0),
+        (Policy::Threshold { bytes: 1 << 20 }, 1 << 20),
+        (Policy::OnlyFast, usize::MAX),
+    ] {
+        // The moves of these go by sizes, and not by what is short.
+        heap.share = if policy == Policy::OnlySlow { 1.0 } else { 0.5 };
+        heap.ratio.set(policy);
+        for bytes in [64, 256, 300, 4000, 1 << 20] {
+            (0..10).for_each(|_| heap.allocate(bytes));
+        }
+        for index in 0..heap.blocks.len() {
+            let Block { bytes, memory } = heap.blocks[index];
+            let wanted = if bytes >= slow_from { Memory::Slow } else { Memory::Fast };
+            heap.ratio.adjust();
+            if let Some(to) = heap.ratio.wish(bytes, memory) {
+                assert_eq!(to, wanted);
+            }
+            heap.ratio.remove(bytes, memory);
+            heap.ratio.add(bytes, wanted);
+            heap.blocks[index].memory = wanted;
+        }
+        heap.ratio.adjust();
+        assert!(!heap.ratio.wants_moves());
+        heap.check_sums();
+    }
+}
+
+/// Lists grow from small blocks to large ones, so what was right when they were small is not later.
+#[test]
+fn lists_that_grow_beside_strings_keep_the_share_without_a_walk() {
+    for (fast, slow) in [(1, 3), (1, 8), (1, 1)] {
+        let mut heap = Heap::new(fast, slow, Bounds { min_bytes: 24, max_bytes: 10_000 }, 29);
+        let mut growing: Vec<Option<(usize, Block)>> = (0..200).map(|_| None).collect();
+        let mut worst = 0.0_f64;
+        for step in 0..40_000 {
+            heap.allocate(40 + step % 700);
+            let list = &mut growing[step % 200];
+            let used = list.as_ref().map_or(7, |(used, _)| *used) + 5 + step % 300;
+            if list.as_ref().is_some_and(|(_, block)| block.bytes >= used) {
+                if let Some((bytes, _)) = list {
+                    *bytes = used;
+                }
+            } else {
+                let bytes = size_class(used);
+                let memory = heap.ratio.place(bytes);
+                heap.ratio.add(bytes, memory);
+                if let Some((_, old)) = list.replace((used, Block { bytes, memory })) {
+                    heap.ratio.remove(old.bytes, old.memory);
+                }
+                if used > 7800
+                    && let Some((_, full)) = list.take()
+                {
+                    heap.blocks.push(full);
+                }
+            }
+            if step % 100 == 99 {
+                heap.ratio.adjust();
+            }
+            if step > 4000 {
+                worst = worst.max(heap.off());
+            }
+        }
+        assert!(worst < 0.035 && heap.off() < 0.01, "{fast}:{slow}: {worst}, {}", heap.off());
+    }
+}
+
+#[test]
+fn what_is_beside_blocks_counts_as_fast() {
+    let mut heap = Heap::new(1, 3, EVERYTHING, 23);
+    let share = |heap: &Heap, beside: u64| {
+        heap.ratio.slow_bytes() as f64 / (heap.ratio.live_bytes() + beside) as f64
+    };
+    for step in 1..=100 {
+        (0..200).for_each(|_| heap.allocate(16 + step * 7));
+        let beside = heap.ratio.live_bytes() / 6;
+        heap.ratio.set_beside(beside);
+        assert!(heap.comes_to_rest());
+        assert!(step < 10 || (share(&heap, beside) - 0.75).abs() < 0.02, "{step}");
+    }
+    // More than the share leaves to fast memory: all blocks are slow, and then nothing moves.
+    let beside = heap.ratio.live_bytes();
+    heap.ratio.set_beside(beside);
+    assert!(heap.comes_to_rest());
+    assert!((share(&heap, beside) - 0.5).abs() < 0.01, "{}", share(&heap, beside));
+}
+
+#[test]
+fn until_there_are_blocks_to_go_by_the_first_threshold_holds() {
+    let bounds = Bounds { min_bytes: 24, max_bytes: 10_000 };
+    let share = Share::of_ratio(1, 3).unwrap();
+    let ratio = Ratio::new();
+    for (first_bytes, threshold) in [(64, 64), (65, 80), (1, 24), (1 << 20, 10_240)] {
+        ratio.set(Policy::Ratio { share, bounds, first_bytes });
+        ratio.adjust();
+        assert_eq!(ratio.threshold_bytes(), threshold, "{first_bytes}");
+    }
+}
+
+/// Counts are all that threads share.
+#[test]
+fn many_threads_allocate_and_free() {
+    let ratio = Ratio::new();
+    ratio.set(policy(1, 3, EVERYTHING));
+    let work = |seed: u64| {
+        let mut dice = Dice::new(seed);
+        let mut blocks = std::collections::VecDeque::new();
+        for _ in 0..100_000 {
+            let bytes = size_class(dice.below(2000) + 1);
+            let memory = ratio.place(bytes);
+            ratio.add(bytes, memory);
+            blocks.push_back((bytes, memory));
+            if blocks.len() > 2000 {
+                let (bytes, memory) = blocks.pop_front().unwrap();
+                ratio.remove(bytes, memory);
+            }
+        }
+        blocks
+    };
+    let left: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || work(seed))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let slow = ratio.slow_bytes() as f64 / ratio.live_bytes() as f64;
+    assert!((slow - 0.75).abs() < 0.03, "{slow}");
+    left.into_iter().for_each(|(bytes, memory)| ratio.remove(bytes, memory));
+    assert_eq!((ratio.live_bytes(), ratio.slow_bytes()), (0, 0));
+}
+
+#[test]
 #[should_panic(expected = "taken out as it was put in")]
 fn a_block_that_was_never_added_is_not_removed() {
-    let mut ratio = Ratio::new(Share::of_ratio(1, 1).unwrap(), EVERYTHING);
-    ratio.add(100, 0, Memory::Fast);
-    ratio.remove(100, 0, Memory::Slow);
+    let ratio = Ratio::new();
+    ratio.add(112, Memory::Fast);
+    ratio.remove(112, Memory::Slow);
 }

@@ -129,6 +129,18 @@ impl Nodes {
     }
 }
 
+/// Bytes that a node can still give: memory that nobody uses, and the part of its cache of files
+/// that the kernel takes back first. `None` if it does not say. Reads one small file.
+pub fn available_bytes(id: NodeId) -> Option<u64> {
+    available_bytes_below(Path::new("/"), id)
+}
+
+fn available_bytes_below(root: &Path, id: NodeId) -> Option<u64> {
+    let meminfo = sysfs::text(&root.join(format!("sys/devices/system/node/node{id}/meminfo")))?;
+    let bytes = |name| sysfs::meminfo_bytes(&meminfo, name);
+    Some(bytes("MemFree")? + bytes("Inactive(file)").unwrap_or(0))
+}
+
 fn read_node(folder: &Path, id: NodeId, tier: Option<u32>) -> Node {
     let folder = folder.join(format!("node{id}"));
     let meminfo = sysfs::text(&folder.join("meminfo")).unwrap_or_default();

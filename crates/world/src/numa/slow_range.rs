@@ -115,6 +115,17 @@ impl SlowRange {
         Ok(found)
     }
 
+    /// Gives the memory of whole pages back. They are zeros then, and whatever is written to them
+    /// next comes from the node again. Whether the kernel did it.
+    ///
+    /// # Safety
+    /// The pages lie in the range, and what stands in them is nobody's.
+    pub unsafe fn give_back(&self, start: NonNull<u8>, bytes: usize) -> bool {
+        debug_assert!(bytes == 0 || self.contains(start.as_ptr().wrapping_add(bytes - 1)));
+        // SAFETY: the caller's promise; the pages are this range's own mapping.
+        unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
+    }
+
     fn map(bytes: usize, node: NodeId) -> Result<Self, Errno> {
         let round = |bytes: usize| bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES);
         let bytes = round(bytes).ok_or(Errno::NOMEM)?;

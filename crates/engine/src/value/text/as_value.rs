@@ -6,8 +6,9 @@ use crate::value::stored::{Cursor, Stored};
 use crate::value::{Element, Recipe, ValueType};
 use crate::work::Work;
 use std::io::Read;
+use structures::heap::ByteVec;
 
-impl ValueType for Vec<u8> {
+impl ValueType for ByteVec {
     fn type_name(&self) -> &'static str {
         "string"
     }
@@ -58,7 +59,7 @@ impl ValueType for Vec<u8> {
     ) -> Result<bool, RdbError> {
         let is_read = parts.read(source, 1, until)?;
         if is_read {
-            *self = std::mem::take(&mut parts.strings[0]);
+            *self = std::mem::take(&mut parts.strings[0]).into();
         }
         Ok(is_read)
     }

@@ -4,6 +4,7 @@ use super::{Text, human, ratio};
 use crate::core::hex_id;
 use crate::server::Server;
 use base::machine::{KeyHolder, Usage};
+use base::slow_memory::{MemoryDivision, SlowMemoryKeeper};
 use base::{ConnectionId, UnixMillis};
 use shard::compaction::Compaction;
 use shard::loading::Progress;
@@ -82,6 +83,20 @@ impl Memory {
     }
 }
 
+/// The threshold where all values are ordinary, as memKeyDB shows it.
+const NO_THRESHOLD: usize = u32::MAX as usize;
+
+/// What lies in slow memory, and what does not.
+fn divided(server: &Server, used: u64, text: &mut Text) {
+    let memory = server.core.process.options.machine.slow_memory();
+    let division = memory
+        .map(SlowMemoryKeeper::division)
+        .unwrap_or(MemoryDivision { pmem_bytes: 0, threshold_bytes: NO_THRESHOLD });
+    text.line("used_memory_dram", used.saturating_sub(division.pmem_bytes));
+    text.line("used_memory_pmem", division.pmem_bytes);
+    text.line("pmem_threshold", division.threshold_bytes.min(NO_THRESHOLD));
+}
+
 pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     let memory = Memory::of(server);
     let usage = server.core.process.options.machine.usage();
@@ -97,6 +112,7 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("used_memory_startup", server.core.shard.engine.keyspace.base_bytes);
     text.line("used_memory_dataset", memory.dataset());
     text.line("used_memory_dataset_perc", percent(memory.dataset(), memory.used));
+    divided(server, memory.used, text);
     text.line("allocator_allocated", usage.allocator.allocated);
     text.line("allocator_active", usage.allocator.active);
     text.line("allocator_resident", usage.allocator.resident);

@@ -157,6 +157,18 @@ fn the_kernels_tiers_come_first() {
 }
 
 #[test]
+fn a_node_can_give_what_is_free_and_what_its_cache_holds() {
+    let shown = two_nodes();
+    let available = || available_bytes_below(&shown.0, NodeId(1));
+    let free = shown.read().find(NodeId(1)).unwrap().free_bytes;
+    assert_eq!(available(), Some(free));
+    let meminfo = "Node 1 MemFree:  1024 kB\nNode 1 Inactive(file):  512 kB\n";
+    shown.put("sys/devices/system/node/node1/meminfo", meminfo.as_bytes());
+    assert_eq!(available(), Some(1536 << 10));
+    assert_eq!(available_bytes_below(&shown.0, NodeId(7)), None);
+}
+
+#[test]
 fn a_cpuset_may_leave_a_node_out() {
     let shown = two_nodes();
     shown.put("proc/self/status", b"Mems_allowed_list:\t0\n");

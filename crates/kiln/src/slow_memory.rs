@@ -1,0 +1,137 @@
+//! Slow memory, if the machine has some and the operator wants values there.
+//!
+//! Set up before anything holds a value, since values are counted from then on. What cannot be is
+//! said once in the log, and all values then lie in ordinary memory: the data is the same, and
+//! whoever starts a server wants it served.
+
+use allocator::SlowHeap;
+use base::slow_memory::{MemoryDivision, MemoryPolicy, SlowMemoryKeeper};
+use config::settings::slow_memory::SlowMemorySettings;
+use std::fmt;
+use std::sync::Arc;
+use structures::heap;
+use structures::ratio::{Bounds, Policy, Share};
+use world::numa::nodes::available_bytes;
+use world::numa::{self, KernelMoves, Node, NodeId, Nodes, SlowRange};
+
+/// Addresses for each byte of a node. Freed addresses are used again only for what fits, and those
+/// without memory cost nothing. A guess.
+const ADDRESSES_PER_BYTE: u64 = 2;
+
+/// A node with less than this part of its memory left gives no more values a place, and so many
+/// bytes at least. The kernel keeps some free, of a small node 20 MB and more, and below that takes
+/// pages from other nodes; and some are allocated between two looks. A guess, tried on a node of
+/// 512 MiB.
+const LEFT_PART: u64 = 64;
+const LEFT_BYTES_MIN: u64 = 64 << 20;
+
+/// Divides values between the memories, once there are two. `None`: all lie in ordinary memory.
+pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>> {
+    if settings.policy == MemoryPolicy::OnlyDram {
+        return None;
+    }
+    let nodes = Nodes::of_machine();
+    let ranges = reserve(&nodes, settings.nodes.as_deref());
+    if ranges.is_empty() {
+        tracing::warn!("there is no slow memory: all values lie in ordinary memory");
+        return None;
+    }
+    let heap = match SlowHeap::over(ranges) {
+        Ok(heap) => heap,
+        Err(error) => {
+            tracing::warn!("all values lie in ordinary memory: {error}");
+            return None;
+        }
+    };
+    heap::install(heap, policy_of(settings.policy));
+    for warning in KernelMoves::of_machine().warnings() {
+        tracing::warn!("{warning}");
+    }
+    let nodes: Vec<_> = heap.nodes().filter_map(|id| nodes.find(id)).map(Slow::of).collect();
+    for Slow { id, memory_bytes, .. } in &nodes {
+        tracing::info!(node = id.0, memory_bytes, "values may lie in slow memory");
+    }
+    Some(Arc::new(Keeper { heap, nodes }))
+}
+
+/// Ranges of addresses on each slow node.
+fn reserve(nodes: &Nodes, named: Option<&[u32]>) -> Vec<SlowRange> {
+    let ids: Vec<NodeId> = match named {
+        Some(named) => named.iter().map(|id| NodeId(*id)).collect(),
+        None => nodes.slow().into_iter().map(|node| node.id).collect(),
+    };
+    let range = |id: NodeId| {
+        let memory_bytes = nodes.check(id)?.memory_bytes;
+        let bytes = memory_bytes.saturating_mul(ADDRESSES_PER_BYTE) as usize;
+        SlowRange::reserve(nodes, id, numa::Policy::Prefer, bytes)
+    };
+    let mut ranges = Vec::new();
+    for id in ids {
+        match range(id) {
+            Ok(range) => ranges.push(range),
+            Err(error) => tracing::warn!("no slow memory on node {id}: {error}"),
+        }
+    }
+    ranges
+}
+
+fn policy_of(policy: MemoryPolicy) -> Policy {
+    match policy {
+        MemoryPolicy::OnlyDram => Policy::OnlyFast,
+        MemoryPolicy::OnlyPmem => Policy::OnlySlow,
+        MemoryPolicy::Threshold { bytes } => Policy::Threshold { bytes },
+        MemoryPolicy::Ratio { dram, pmem, first_bytes, min_bytes, max_bytes } => {
+            let share = Share::of_ratio(dram, pmem).expect("the directive takes no zeros");
+            Policy::Ratio { share, bounds: Bounds { min_bytes, max_bytes }, first_bytes }
+        }
+    }
+}
+
+/// A slow node, and how much of it must be left.
+#[derive(Debug)]
+struct Slow {
+    id: NodeId,
+    memory_bytes: u64,
+    left_bytes: u64,
+}
+
+impl Slow {
+    fn of(node: &Node) -> Self {
+        let left_bytes = (node.memory_bytes / LEFT_PART).max(LEFT_BYTES_MIN);
+        Self { id: node.id, memory_bytes: node.memory_bytes, left_bytes }
+    }
+}
+
+struct Keeper {
+    heap: &'static SlowHeap,
+    nodes: Vec<Slow>,
+}
+
+impl SlowMemoryKeeper for Keeper {
+    fn division(&self) -> MemoryDivision {
+        heap::usage().map_or_else(MemoryDivision::default, |usage| MemoryDivision {
+            pmem_bytes: usage.slow_bytes,
+            threshold_bytes: usage.threshold_bytes,
+        })
+    }
+
+    fn tend(&self, used_bytes: u64) {
+        for node in &self.nodes {
+            // A node that says nothing has memory left: the kernel falls back to others.
+            let is_full = available_bytes(node.id).is_some_and(|bytes| bytes < node.left_bytes);
+            self.heap.set_closed(node.id, is_full);
+        }
+        let values = heap::usage().map_or(0, |usage| usage.fast_bytes + usage.slow_bytes);
+        heap::adjust(used_bytes.saturating_sub(values));
+    }
+
+    fn divide_by(&self, policy: MemoryPolicy) {
+        heap::set_policy(policy_of(policy));
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Keeper").field("nodes", &self.nodes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! Slow memory: the one that the process has, if any, and which blocks lie there.
+//!
+//! Installed once, before there is a block: from then on every block is counted, in the classes and
+//! with the sizes that the allocator has. All of it is the process's, because values are freed on
+//! other threads than their shard's.
+
+use super::{allocate_fast, allocate_fast_zeroed, resize_fast};
+use crate::ratio::{Memory, Policy, Ratio};
+use crate::size_class::size_class;
+use std::alloc::{self, Layout};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Memory that is slower than the ordinary one, and is asked for blocks of values alone.
+///
+/// # Safety
+/// A block that [`Self::allocate`] returns is as its layout says, nobody else's until it is freed,
+/// and of addresses that [`Self::contains`], which contains no address that any other allocator
+/// hands out.
+pub unsafe trait SlowMemory: Sync {
+    /// A block of a size that is not zero. None if there is no room.
+    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
+
+    /// Frees a block, on whatever thread.
+    ///
+    /// # Safety
+    /// `block` came from [`Self::allocate`] with the same layout, and nobody uses it again.
+    unsafe fn free(&self, block: NonNull<u8>, layout: Layout);
+
+    fn contains(&self, address: usize) -> bool;
+}
+
+type Slow = &'static dyn SlowMemory;
+
+/// Whether [`SLOW`] is there. Apart, so that a process without slow memory pays for one load. It
+/// needs no order: who has a block got it from whoever had seen this.
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+static SLOW: OnceLock<Slow> = OnceLock::new();
+static RATIO: Ratio = Ratio::new();
+
+/// Slow memory had no room when it was last asked. It is not asked again before the next
+/// [`adjust`]: where addresses are short, it searches before it says no.
+static IS_FULL: AtomicBool = AtomicBool::new(false);
+
+/// What lies where, in bytes that the allocators take for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// Blocks of values in ordinary memory.
+    pub fast_bytes: u64,
+    pub slow_bytes: u64,
+    /// The size from which on new blocks are slow.
+    pub threshold_bytes: usize,
+}
+
+/// Gives the process slow memory. Before anything holds a block of this module: they are counted
+/// from now on. False, and nothing happens, if there is one already.
+pub fn install(memory: Slow, policy: Policy) -> bool {
+    let is_first = SLOW.set(memory).is_ok();
+    if is_first {
+        RATIO.set(policy);
+        IS_INSTALLED.store(true, Relaxed);
+    }
+    is_first
+}
+
+/// Divides blocks by another policy from now on.
+pub fn set_policy(policy: Policy) {
+    if memory().is_some() {
+        RATIO.set(policy);
+    }
+}
+
+/// Computes the threshold anew. To be called periodically; it takes some microseconds.
+/// `beside_bytes` are used in ordinary memory by other things than values.
+pub fn adjust(beside_bytes: u64) {
+    if memory().is_some() {
+        RATIO.set_beside(beside_bytes);
+        IS_FULL.store(false, Relaxed);
+        RATIO.adjust();
+    }
+}
+
+/// What lies where; none without slow memory.
+pub fn usage() -> Option<Usage> {
+    memory()?;
+    let slow_bytes = RATIO.slow_bytes();
+    Some(Usage {
+        fast_bytes: RATIO.live_bytes().saturating_sub(slow_bytes),
+        slow_bytes,
+        threshold_bytes: RATIO.threshold_bytes(),
+    })
+}
+
+/// Whether it is worth asking about blocks that lie on the wrong side.
+pub fn wants_moves() -> bool {
+    memory().is_some()
+        && RATIO.moving_to().is_some_and(|to| to == Memory::Fast || !IS_FULL.load(Relaxed))
+}
+
+/// Whether a block, of so many bytes, should be allocated anew so that it lies in the other memory.
+pub fn is_misplaced(address: usize, bytes: usize) -> bool {
+    let Some(slow) = memory() else { return false };
+    match RATIO.wish(size_class(bytes), lies_in(slow, address)) {
+        Some(Memory::Slow) => !IS_FULL.load(Relaxed),
+        Some(Memory::Fast) => true,
+        None => false,
+    }
+}
+
+#[inline]
+pub(super) fn memory() -> Option<Slow> {
+    if !IS_INSTALLED.load(Relaxed) {
+        return None;
+    }
+    SLOW.get().copied()
+}
+
+fn lies_in(slow: Slow, address: usize) -> Memory {
+    if slow.contains(address) { Memory::Slow } else { Memory::Fast }
+}
+
+/// A block of slow memory, if it belongs there and there is room.
+fn try_allocate(slow: Slow, layout: Layout) -> Option<NonNull<u8>> {
+    let bytes = size_class(layout.size());
+    if RATIO.place(bytes) == Memory::Fast || IS_FULL.load(Relaxed) {
+        return None;
+    }
+    let block = slow.allocate(layout);
+    match block {
+        Some(_) => RATIO.add(bytes, Memory::Slow),
+        None => IS_FULL.store(true, Relaxed),
+    }
+    block
+}
+
+pub(super) fn allocate(slow: Slow, layout: Layout) -> NonNull<u8> {
+    try_allocate(slow, layout).unwrap_or_else(|| {
+        let block = allocate_fast(layout);
+        RATIO.add(size_class(layout.size()), Memory::Fast);
+        block
+    })
+}
+
+pub(super) fn allocate_zeroed(slow: Slow, layout: Layout) -> NonNull<u8> {
+    if let Some(block) = try_allocate(slow, layout) {
+        // SAFETY: the new block has so many bytes, and nobody else knows it.
+        unsafe { block.write_bytes(0, layout.size()) };
+        return block;
+    }
+    let block = allocate_fast_zeroed(layout);
+    RATIO.add(size_class(layout.size()), Memory::Fast);
+    block
+}
+
+/// # Safety
+/// As of [`super::free`].
+pub(super) unsafe fn free(slow: Slow, block: NonNull<u8>, layout: Layout) {
+    let memory = lies_in(slow, block.as_ptr().addr());
+    RATIO.remove(size_class(layout.size()), memory);
+    // SAFETY: the caller's promise; a block that does not lie in slow memory is from the fast one.
+    unsafe {
+        match memory {
+            Memory::Slow => slow.free(block, layout),
+            Memory::Fast => alloc::dealloc(block.as_ptr(), layout),
+        }
+    }
+}
+
+/// # Safety
+/// As of [`super::free`]; `wanted` has the same alignment, and a size.
+pub(super) unsafe fn resize(
+    slow: Slow,
+    block: NonNull<u8>,
+    layout: Layout,
+    wanted: Layout,
+) -> NonNull<u8> {
+    let (old, new) = (size_class(layout.size()), size_class(wanted.size()));
+    let is_fast = lies_in(slow, block.as_ptr().addr()) == Memory::Fast;
+    if is_fast && RATIO.place(new) == Memory::Fast {
+        // SAFETY: the caller's promise; the block is from the fast memory.
+        let resized = unsafe { resize_fast(block, layout, wanted) };
+        RATIO.remove(old, Memory::Fast);
+        RATIO.add(new, Memory::Fast);
+        return resized;
+    }
+    let resized = allocate(slow, wanted);
+    // SAFETY: both blocks have so many bytes, and are two; the caller's promise for the old one.
+    unsafe {
+        resized.copy_from_nonoverlapping(block, layout.size().min(wanted.size()));
+        free(slow, block, layout);
+    }
+    resized
+}
+
+/// Forgets a block if it is from the fast memory: it is somebody else's from now on.
+pub(super) fn give_up(slow: Slow, block: NonNull<u8>, bytes: usize) -> bool {
+    let is_fast = lies_in(slow, block.as_ptr().addr()) == Memory::Fast;
+    if is_fast {
+        RATIO.remove(size_class(bytes), Memory::Fast);
+    }
+    is_fast
+}
+
+/// Counts a block from the fast memory that was somebody else's, if one of its size belongs there.
+pub(super) fn take_over(bytes: usize) -> bool {
+    let is_fast = bytes == 0 || RATIO.place(size_class(bytes)) == Memory::Fast;
+    if is_fast && bytes > 0 {
+        RATIO.add(size_class(bytes), Memory::Fast);
+    }
+    is_fast
+}

@@ -1,0 +1,277 @@
+//! Values in a process that has slow memory. A test of its own, since memory is the process's.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "these are tests")]
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use structures::entry::Payload;
+use structures::heap::{self, ByteBox, ByteVec, SlowMemory};
+use structures::quicklist::{End, NodeLimits};
+use structures::ratio::{Bounds, Policy, Share};
+use structures::{Entry, Intset, Listpack, Quicklist};
+
+const REGION_BYTES: usize = 256 << 20;
+
+/// Stands for slow memory: a region of ordinary one that is handed out from its start on. What is
+/// freed is handed out again for the same layout.
+struct Region {
+    start: usize,
+    is_full: AtomicBool,
+    state: Mutex<(usize, HashMap<Layout, Vec<usize>>)>,
+}
+
+impl Region {
+    fn new() -> Self {
+        let layout = Layout::from_size_align(REGION_BYTES, 4096).unwrap();
+        // SAFETY: the size is not zero. The region is never freed.
+        let start = unsafe { alloc_zeroed(layout) }.expose_provenance();
+        assert_ne!(start, 0);
+        Self { start, is_full: AtomicBool::new(false), state: Mutex::default() }
+    }
+}
+
+// SAFETY: blocks lie apart in the region, which is this one's own, and behind each other by
+// multiples of 16 bytes, which is more than any value aligns to.
+unsafe impl SlowMemory for Region {
+    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        assert!(layout.align() <= 16 && layout.size() > 0);
+        if self.is_full.load(Relaxed) {
+            return None;
+        }
+        let mut state = self.state.lock().unwrap();
+        let freed = state.1.get_mut(&layout).and_then(Vec::pop);
+        let address = freed.unwrap_or_else(|| {
+            let address = self.start + state.0;
+            state.0 += layout.size().next_multiple_of(16);
+            assert!(state.0 <= REGION_BYTES, "a test needs more than there is");
+            address
+        });
+        NonNull::new(std::ptr::with_exposed_provenance_mut(address))
+    }
+
+    unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
+        assert!(self.contains(block.as_ptr().addr()));
+        // SAFETY: the block is nobody's any more. Whoever still reads it will notice.
+        unsafe { block.write_bytes(0xA5, layout.size()) };
+        self.state.lock().unwrap().1.entry(layout).or_default().push(block.as_ptr().addr());
+    }
+
+    fn contains(&self, address: usize) -> bool {
+        (self.start..self.start + REGION_BYTES).contains(&address)
+    }
+}
+
+/// The process's slow memory, for one test at a time, which leaves no block behind.
+struct Turn {
+    region: &'static Region,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Turn {
+    fn with(policy: Policy) -> Self {
+        static TURNS: Mutex<()> = Mutex::new(());
+        static REGION: OnceLock<&'static Region> = OnceLock::new();
+        let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let region = REGION.get_or_init(|| {
+            let region: &'static Region = Box::leak(Box::new(Region::new()));
+            assert!(heap::install(region, policy) && !heap::install(region, policy));
+            region
+        });
+        heap::set_policy(policy);
+        Self { region, _turn: turn }
+    }
+
+    fn is_slow(&self, bytes: &[u8]) -> bool {
+        self.region.contains(bytes.as_ptr().addr())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let usage = heap::usage().unwrap();
+            assert_eq!((usage.fast_bytes, usage.slow_bytes), (0, 0), "a block was left behind");
+        }
+    }
+}
+
+fn slow_share() -> f64 {
+    let usage = heap::usage().unwrap();
+    usage.slow_bytes as f64 / (usage.fast_bytes + usage.slow_bytes) as f64
+}
+
+fn ratio(fast: u32, slow: u32) -> Policy {
+    let bounds = Bounds { min_bytes: 24, max_bytes: 10_000 };
+    Policy::Ratio { share: Share::of_ratio(fast, slow).unwrap(), bounds, first_bytes: 64 }
+}
+
+/// A number below `bound`, from a sequence that is the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+#[test]
+fn blocks_lie_where_their_size_says() {
+    let turn = Turn::with(Policy::Threshold { bytes: 256 });
+    for len in [0, 1, 100, 255, 256, 257, 5000, 1 << 20] {
+        let (zeroed, copied) = (ByteBox::zeroed(len), ByteBox::copied(&vec![7; len]));
+        assert!(zeroed.iter().all(|byte| *byte == 0) && copied.iter().all(|byte| *byte == 7));
+        // The class of 256 bytes begins behind 224.
+        let expected = len > 224;
+        assert_eq!((turn.is_slow(&zeroed), turn.is_slow(&copied)), (expected, expected), "{len}");
+        let taken = ByteBox::from(vec![9; len]);
+        assert!(turn.is_slow(&taken) == expected && taken.iter().all(|byte| *byte == 9));
+        assert_eq!(taken.into_vec(), vec![9; len]);
+    }
+}
+
+#[test]
+fn what_grows_keeps_its_bytes_wherever_it_comes_to_lie() {
+    let turn = Turn::with(Policy::Threshold { bytes: 512 });
+    let mut dice = Dice(1);
+    let (mut bytes, mut twin) = (ByteVec::new(), Vec::new());
+    let (mut slow, mut fast) = (0, 0);
+    for step in 0..5000 {
+        let size = dice.below(1500);
+        match dice.below(6) {
+            0 => {
+                bytes.extend_from_slice(&vec![step as u8; size / 4]);
+                twin.extend_from_slice(&vec![step as u8; size / 4]);
+            }
+            1 => {
+                bytes.resize(size, 3);
+                twin.resize(size, 3);
+            }
+            2 => bytes.shrink_to(0),
+            3 => bytes = ByteVec::from(bytes.into_vec()),
+            4 => bytes = bytes.clone(),
+            _ => {
+                let from = [Policy::OnlySlow, Policy::OnlyFast, Policy::Threshold { bytes: 512 }];
+                heap::set_policy(from[dice.below(3)]);
+            }
+        }
+        assert_eq!(*bytes, *twin);
+        slow += u32::from(turn.is_slow(&bytes));
+        fast += u32::from(!turn.is_slow(&bytes));
+    }
+    assert!(slow > 500 && fast > 500, "{slow}, {fast}");
+    drop(bytes);
+}
+
+#[test]
+fn a_share_of_all_values_is_slow_while_they_come_and_go() {
+    for (fast, slow) in [(1, 3), (1, 8), (3, 1)] {
+        let _turn = Turn::with(ratio(fast, slow));
+        let share = f64::from(slow) / f64::from(fast + slow);
+        let mut dice = Dice(u64::from(slow));
+        let mut values = Vec::new();
+        let mut lists = Vec::new();
+        for index in 0..40_000 {
+            let key = format!("key:{index}");
+            let value = vec![index as u8; dice.below(700)];
+            values.push(Entry::<()>::new(key.as_bytes(), Payload::Bytes(&value), None));
+            if index % 100 == 0 {
+                let mut list = Quicklist::new(NodeLimits::default());
+                (0..200).for_each(|_| list.push(End::Back, &value));
+                lists.push(list);
+            }
+        }
+        assert!((slow_share() - share).abs() < 0.02, "{fast}:{slow}: {}", slow_share());
+        heap::adjust(0);
+        assert!(!heap::wants_moves());
+        while values.len() > 20_000 {
+            values.swap_remove(dice.below(values.len()));
+        }
+        heap::adjust(0);
+        for list in &mut lists {
+            if heap::wants_moves() {
+                *list = list.clone();
+            }
+        }
+        let anew = |value: Entry<()>| {
+            let address = value.key().as_ptr().addr();
+            if !heap::is_misplaced(address, value.allocated_bytes()) {
+                return value;
+            }
+            let key = value.key().to_vec();
+            value.with_key(&key)
+        };
+        let values: Vec<_> = values.into_iter().map(anew).collect();
+        assert!((slow_share() - share).abs() < 0.02, "{fast}:{slow}: {}", slow_share());
+        assert_eq!((values.len(), lists.len()), (20_000, 400));
+    }
+}
+
+#[test]
+fn small_collections_lie_there_too() {
+    let turn = Turn::with(Policy::OnlySlow);
+    let (mut pack, mut set) = (Listpack::new(), Intset::new());
+    for number in 0..1000 {
+        pack.push_back(format!("element {number}").as_bytes());
+        set.insert(number * 70_000);
+    }
+    assert!(turn.is_slow(pack.bytes()) && turn.is_slow(set.bytes()));
+    assert_eq!(pack.get(999).unwrap().to_vec(), b"element 999");
+    assert!(set.iter().eq((0..1000).map(|number| number * 70_000)));
+    let again = Listpack::from_bytes(pack.clone().into_bytes()).unwrap();
+    assert!(turn.is_slow(again.bytes()) && again == pack);
+}
+
+#[test]
+fn what_lies_wrong_is_told_until_it_was_allocated_anew() {
+    let turn = Turn::with(Policy::OnlyFast);
+    let mut values: Vec<ByteBox> = (0..1000).map(|_| ByteBox::zeroed(100)).collect();
+    let misplaced = |values: &[ByteBox]| {
+        let is_wrong = |value: &&ByteBox| heap::is_misplaced(value.as_ptr().addr(), value.len());
+        values.iter().filter(is_wrong).count()
+    };
+    assert_eq!((misplaced(&values), heap::wants_moves()), (0, false));
+    heap::set_policy(Policy::OnlySlow);
+    assert_eq!((misplaced(&values), heap::wants_moves()), (1000, true));
+    values.iter_mut().for_each(|value| *value = value.clone());
+    assert!(values.iter().all(|value| turn.is_slow(value)));
+    heap::adjust(0);
+    assert_eq!((misplaced(&values), heap::wants_moves()), (0, false));
+}
+
+#[test]
+fn blocks_lie_in_ordinary_memory_when_the_slow_one_is_full() {
+    let turn = Turn::with(Policy::OnlySlow);
+    turn.region.is_full.store(true, Relaxed);
+    let value = ByteBox::zeroed(100);
+    assert!(!turn.is_slow(&value));
+    heap::set_policy(Policy::OnlySlow);
+    let is_misplaced = || heap::is_misplaced(value.as_ptr().addr(), value.len());
+    assert!(!is_misplaced(), "to move it would fail again");
+    turn.region.is_full.store(false, Relaxed);
+    heap::adjust(0);
+    assert!(is_misplaced());
+}
+
+#[test]
+fn values_are_freed_on_other_threads() {
+    let _turn = Turn::with(ratio(1, 3));
+    let (sender, receiver) = mpsc::channel::<Vec<ByteBox>>();
+    let freeing = thread::spawn(move || receiver.into_iter().map(|some| some.len()).sum::<usize>());
+    let allocating = (0..3).map(|seed| {
+        let sender = sender.clone();
+        thread::spawn(move || {
+            let mut dice = Dice(seed);
+            for _ in 0..200 {
+                let some = (0..100).map(|_| ByteBox::zeroed(dice.below(3000))).collect();
+                sender.send(some).unwrap();
+            }
+        })
+    });
+    allocating.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+    drop(sender);
+    assert_eq!(freeing.join().unwrap(), 60_000);
+}
