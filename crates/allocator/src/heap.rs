@@ -162,6 +162,10 @@ impl Heap for JemallocHeap {
     }
 
     fn is_sparse(&self, address: usize) -> bool {
+        // What another slab has room for is no help to one in slow memory, whose arenas are others.
+        if structures::heap::is_slow(address) {
+            return false;
+        }
         let Some([free, all, slab_bytes]) = self.slab_of(address) else { return false };
         // Of a block that is no part of a slab, there is one.
         if free == 0 || all < 2 {

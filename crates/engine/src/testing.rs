@@ -181,7 +181,7 @@ impl Bench {
 
     /// Has blocks of the engine's keyspace allocated anew, of which no command may notice anything.
     fn move_blocks(&mut self) {
-        let wanted = &mut |_: usize, _: &dyn Fn() -> usize| true;
+        let wanted = &mut |_: usize, _: Option<&dyn Fn() -> usize>| true;
         let mut mover = Mover::new(wanted);
         for _ in 0..MOVING_STEPS {
             self.engine.keyspace.move_blocks(&mut self.moving, MOVED_ELEMENTS, &mut mover);

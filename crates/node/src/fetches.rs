@@ -4,6 +4,12 @@
 //! then. Meanwhile the values that it needs are pinned: those that have come must not go before
 //! the last one is there. So what is pinned for all clients together has a limit: a request that
 //! would exceed it waits for others to end, in the order in which they came.
+//!
+//! ```text
+//!            no room           its turn            asks again
+//! claim ────────────▶ queue ────────────▶ admitted ──────────▶ add ──▶ all have come, or it went
+//!   └───────────────────── room ───────────────────────────────▲            └──▶ take_pinned
+//! ```
 
 use base::{ConnectionId, MonotonicNanos};
 use engine::ids::KeyHash;
@@ -68,6 +74,10 @@ impl Fetches {
         if let Some(claim) = self.admitted.remove(&client) {
             self.pinned_bytes -= claim.bytes;
             return Some(claim.since);
+        }
+        if let Some(known) = self.queue.iter_mut().find(|claim| claim.client == client) {
+            known.bytes = bytes;
+            return None;
         }
         let claim = Claim { client, bytes, since: now };
         if self.queue.is_empty() && self.has_room(&claim, bytes_max) {

@@ -172,8 +172,11 @@ impl Server {
         let work = self.core.work();
         self.core.process.acl.reconfigure(changed, all_channels, &work);
         let counted = self.core.counts_clients();
+        let policy = self.core.process.settings.slow_memory.policy;
         self.core.process.settings = node_settings(&config);
-        if let Some(memory) = self.core.process.options.machine.slow_memory() {
+        if policy != self.core.process.settings.slow_memory.policy
+            && let Some(memory) = self.core.process.options.machine.slow_memory()
+        {
             memory.divide_by(self.core.process.settings.slow_memory.policy);
         }
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);

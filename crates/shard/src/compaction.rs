@@ -16,9 +16,10 @@
 
 use base::Clock;
 use base::heap::{Heap, Holes};
-use base::time::{MILLISECOND, MonotonicNanos};
+use base::time::{MILLISECOND, MonotonicNanos, SECOND};
 use engine::keyspace::Keyspace;
 use engine::moving::{Mover, MovingHand};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Between two surveys, in nanoseconds.
@@ -31,6 +32,21 @@ const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
 
 /// Steps between two looks at the clock: some 20 µs where little moves.
 const STEPS_AT_ONCE: u32 = 8;
+
+/// Bytes that are moved between two looks at the clock, some 50 µs' worth; one block may exceed
+/// them. What a step comes to behind that waits for the next round.
+const BYTES_AT_ONCE: usize = 256 << 10;
+
+/// What a block counts for whose size is not known, in bytes.
+const ORDINARY_BYTES: usize = 1 << 10;
+
+/// The largest block that is moved to the other memory: two milliseconds' worth. A larger one stays
+/// where it was made.
+const BLOCK_BYTES_MAX: usize = 4 << 20;
+
+/// After a round that moved nothing, values that lie in the wrong memory are not looked for for so
+/// long, in nanoseconds: none of them may be moved.
+const FRUITLESS_NANOS: u64 = 10 * SECOND;
 
 /// Cold entries have no more bytes than this, as a rule: classes above say nothing about them.
 const LIGHT_BYTES_MAX: usize = 128;
@@ -108,6 +124,8 @@ pub struct Compaction {
     holes: Holes,
     /// What was lost after a round that won little.
     hopeless_bytes: u64,
+    /// Values that lie in the wrong memory are not looked for before.
+    fruitless_until: MonotonicNanos,
     pub statistics: CompactionStatistics,
     /// What the allocator was told last of how long to keep freed pages.
     told_millis: Option<u64>,
@@ -143,6 +161,7 @@ impl Compaction {
             round: None,
             holes: Holes::default(),
             hopeless_bytes: 0,
+            fruitless_until: MonotonicNanos(0),
             statistics: CompactionStatistics::default(),
             told_millis: None,
         }
@@ -176,7 +195,9 @@ impl Compaction {
         }
         let is_asked = |heap: &Arc<dyn Heap>| self.settings.is_on || heap.wants_moves();
         let Some(heap) = self.heap.clone().filter(is_asked) else {
-            self.round = None;
+            if let Some(round) = self.round.take() {
+                self.statistics.nanos += self.clock.monotonic().since(round.began);
+            }
             return;
         };
         let now = self.clock.monotonic();
@@ -205,7 +226,8 @@ impl Compaction {
         let settings = &self.settings;
         let (lost, percent) = (self.holes.lost_bytes, self.holes.percent());
         let least = if heap.wants_moves() { MISPLACED_TIME_PERCENT } else { 0 };
-        let time_percent = settings.time_percent(percent).max(least);
+        let for_holes = if settings.is_on { settings.time_percent(percent) } else { 0 };
+        let time_percent = for_holes.max(least);
         if let Some(round) = &mut self.round {
             round.time_percent = time_percent;
             return;
@@ -215,7 +237,7 @@ impl Compaction {
             && lost >= settings.lost_bytes_min
             && percent >= settings.lost_percent_min;
         let is_worth_it = is_much && lost > self.hopeless_bytes / 100 * (100 + WORSE_PERCENT);
-        if is_worth_it || heap.wants_moves() {
+        if is_worth_it || heap.wants_moves() && now >= self.fruitless_until {
             self.round = Some(Round {
                 began: now,
                 lost_bytes: lost,
@@ -240,16 +262,28 @@ impl Compaction {
         heap.moving(&mut || {
             // What lies in the wrong memory is moved whether or not holes are to be closed.
             let (is_on, wants_moves) = (settings.is_on, heap.wants_moves());
-            let wanted = &mut |address: usize, bytes: &dyn Fn() -> usize| {
-                is_on && heap.is_sparse(address)
-                    || wants_moves && heap.is_misplaced(address, bytes())
+            // What was moved since the last look at the clock.
+            let moved_bytes = Cell::new(0);
+            let wanted = &mut |address: usize, bytes: Option<&dyn Fn() -> usize>| {
+                if moved_bytes.get() >= BYTES_AT_ONCE {
+                    return false;
+                }
+                let is_misplaced =
+                    |bytes: usize| bytes <= BLOCK_BYTES_MAX && heap.is_misplaced(address, bytes);
+                let is_wanted = is_on && heap.is_sparse(address)
+                    || wants_moves && bytes.is_some_and(|bytes| is_misplaced(bytes()));
+                if is_wanted {
+                    moved_bytes.update(|sum| sum + bytes.map_or(ORDINARY_BYTES, |bytes| bytes()));
+                }
+                is_wanted
             };
             let mut mover = Mover::new(wanted);
-            mover.moves_light = heap.has_holes(0..=LIGHT_BYTES_MAX);
+            mover.moves_light = wants_moves || heap.has_holes(0..=LIGHT_BYTES_MAX);
             while !has_come_round && clock.monotonic().since(began) < nanos {
+                moved_bytes.set(0);
                 for _ in 0..STEPS_AT_ONCE {
                     has_come_round = keyspace.move_blocks(hand, settings.elements_max, &mut mover);
-                    if has_come_round {
+                    if has_come_round || moved_bytes.get() >= BYTES_AT_ONCE {
                         break;
                     }
                 }
@@ -269,6 +303,9 @@ impl Compaction {
         let lost = self.holes.lost_bytes;
         let moved = self.statistics.moved - round.moved_before;
         let stayed = self.statistics.stayed - round.stayed_before;
+        if moved == 0 {
+            self.fruitless_until = MonotonicNanos(now.0.saturating_add(FRUITLESS_NANOS));
+        }
         // More may be lost than before although much was won: commands go on.
         let is_hopeless = moved < (moved + stayed) / HOPELESS_PART;
         self.hopeless_bytes = if is_hopeless { lost } else { 0 };

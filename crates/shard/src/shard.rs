@@ -489,12 +489,14 @@ impl Shard {
             return self.learn().unwrap_or(Progress::Nothing);
         }
         let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() {
+        if events.is_empty() && !self.lacks_room() {
             self.appender.borrow_mut().log.poll(&mut self.polled);
             events.extend(self.polled.drain(..));
         }
         let mut progress = Progress::Nothing;
-        while let Some(event) = events.pop_front() {
+        while !self.lacks_room()
+            && let Some(event) = events.pop_front()
+        {
             let found = match &self.duty {
                 // It has just begun to lead.
                 Duty::Leads => {
@@ -511,9 +513,6 @@ impl Shard {
                     progress = end;
                     events.clear();
                 }
-            }
-            if self.lacks_room() {
-                break;
             }
         }
         self.events = events;

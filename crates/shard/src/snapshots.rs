@@ -274,8 +274,12 @@ impl Snapshots {
         }
     }
 
-    /// Whether so much waits for the disk that writing commands must wait too.
+    /// Whether so much waits for the disk, to be written there or read, that writing commands must
+    /// wait too.
     pub fn is_behind(&self, shard: &Shard) -> bool {
+        if self.running.is_some() && shard.engine.keyspace.snapshot_is_overfull() {
+            return true;
+        }
         let bytes_max = self.backlog_bytes_blocking(shard);
         self.running.as_ref().is_some_and(|running| running.backlog_bytes > bytes_max)
     }

@@ -129,8 +129,11 @@ pub struct Tiering {
     rests_until: Option<MonotonicNanos>,
     /// When it was last polled.
     now: MonotonicNanos,
-    /// Since when whoever needs memory has been waiting for writes.
+    /// Since when whoever needs memory has been waiting for writes, and when one arrived last.
     behind_since: Option<MonotonicNanos>,
+    written_at: MonotonicNanos,
+    /// When the end of the file was last looked at.
+    shrunk_at: MonotonicNanos,
     done: Vec<(DiskTicket, DiskOutcome)>,
     pub statistics: TieringStatistics,
 }
@@ -152,6 +155,10 @@ const SPILL_STEPS_MAX: usize = 16;
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
 const BEHIND_NANOS_MAX: u64 = SECOND;
+
+/// Between two looks at the end of the file, in nanoseconds. It takes a look at all free segments
+/// there.
+const SHRINK_NANOS: u64 = SECOND / 10;
 
 /// How long a write that failed is not tried again. The loop turns as often anyway.
 const REST_MILLIS: u64 = 100;
@@ -258,6 +265,8 @@ impl Tiering {
             rests_until: None,
             now: MonotonicNanos(0),
             behind_since: None,
+            written_at: MonotonicNanos(0),
+            shrunk_at: MonotonicNanos(0),
             done: Vec::new(),
             statistics: TieringStatistics::default(),
         }
@@ -442,6 +451,7 @@ impl Tiering {
                     self.statistics.writes += 1;
                     self.statistics.written_bytes += bytes;
                     self.rests_until = None;
+                    self.written_at = self.now;
                     cold.tier.written(id);
                 }
                 Ok(Err(error)) => {
@@ -477,6 +487,10 @@ impl Tiering {
     /// Gives the end of the file back that the tier has no use for. Not for every segment that
     /// comes and goes at its end.
     fn shrink(&mut self, keyspace: &mut Keyspace) {
+        if self.now.since(self.shrunk_at) < SHRINK_NANOS {
+            return;
+        }
+        self.shrunk_at = self.now;
         let Some(cold) = keyspace.cold_mut() else { return };
         let wanted = cold.tier.drop_free_end();
         if wanted >= self.file_bytes {
@@ -525,7 +539,8 @@ impl Tiering {
                 Spilled::Enough | Spilled::More => {}
                 Spilled::Behind => {
                     let since = *self.behind_since.get_or_insert(self.now);
-                    let waits = self.now.since(since) < BEHIND_NANOS_MAX;
+                    // As long as some writes arrive it only takes its time.
+                    let waits = self.now.since(since.max(self.written_at)) < BEHIND_NANOS_MAX;
                     return if waits { Made::Behind } else { Made::Done };
                 }
                 Spilled::Nothing => return Made::Done,

@@ -325,10 +325,10 @@ unsafe impl<V> Element for Entry<V> {
         let block = block_at(raw);
         let parts = || Parts::of(block);
         let moves = mover.takes(block.addr().get(), || parts().size());
-        // A light one has no box, and is not looked at.
+        // A light one has no box: there is no need to look.
         let boxed = (raw & COLD_BIT == 0 && parts().kind() == KIND_BOXED)
             .then(|| parts().boxed_address())
-            .filter(|address| mover.takes(*address, size_of::<V>));
+            .filter(|address| mover.takes_ordinary(*address));
         if let Some(address) = boxed {
             let old = std::ptr::with_exposed_provenance_mut::<V>(address);
             // SAFETY: the address came from `Box::into_raw`, the entry owns the box, and its block,

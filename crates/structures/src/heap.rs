@@ -24,7 +24,9 @@ mod slow;
 
 pub use byte_box::ByteBox;
 pub use byte_vec::ByteVec;
-pub use slow::{SlowMemory, Usage, adjust, install, is_misplaced, set_policy, usage, wants_moves};
+pub use slow::{
+    SlowMemory, Usage, adjust, install, is_misplaced, is_slow, set_policy, usage, wants_moves,
+};
 
 use std::alloc::{self, Layout, handle_alloc_error};
 use std::ptr::NonNull;
@@ -106,7 +108,8 @@ fn from_vec(bytes: Vec<u8>) -> (NonNull<u8>, usize, usize) {
     let mut bytes = std::mem::ManuallyDrop::new(bytes);
     let (len, capacity) = (bytes.len(), bytes.capacity());
     // A `Vec` asks the fast allocator for blocks, of a layout with alignment 1.
-    (NonNull::from(bytes.as_mut_slice()).cast(), len, capacity)
+    let start = NonNull::new(bytes.as_mut_ptr()).expect("a Vec's pointer is never null");
+    (start, len, capacity)
 }
 
 #[inline]

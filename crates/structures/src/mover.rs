@@ -5,9 +5,10 @@
 
 use crate::heap::{ByteBox, ByteVec};
 
-/// Whether the block at this address is to move. How many bytes it has, the second argument says:
-/// that may take a look at the block.
-pub type Wanted<'w> = dyn FnMut(usize, &dyn Fn() -> usize) -> bool + 'w;
+/// Whether the block at this address is to move. How many bytes it has, the second argument says,
+/// if it is one of a value's ([`crate::heap`]): that may take a look at the block. All others lie
+/// in ordinary memory, wherever they go.
+pub type Wanted<'w> = dyn FnMut(usize, Option<&dyn Fn() -> usize>) -> bool + 'w;
 
 /// Asks which blocks are to move, and counts those that did.
 pub struct Mover<'w> {
@@ -27,8 +28,18 @@ impl<'w> Mover<'w> {
     /// Whether the caller is to move a block now, which counts as moved.
     #[inline]
     pub fn takes(&mut self, address: usize, bytes: impl Fn() -> usize) -> bool {
+        self.asks(address, Some(&bytes))
+    }
+
+    /// The same of a block that Rust's allocator has handed out, and not [`crate::heap`].
+    #[inline]
+    pub fn takes_ordinary(&mut self, address: usize) -> bool {
+        self.asks(address, None)
+    }
+
+    fn asks(&mut self, address: usize, bytes: Option<&dyn Fn() -> usize>) -> bool {
         self.asked += 1;
-        let takes = (self.wanted)(address, &bytes);
+        let takes = (self.wanted)(address, bytes);
         self.moved += u64::from(takes);
         takes
     }
@@ -51,7 +62,7 @@ impl<'w> Mover<'w> {
 
     /// Moves a slice.
     pub fn boxed<T: Clone>(&mut self, slice: &mut Box<[T]>) {
-        if !slice.is_empty() && self.takes(slice.as_ptr().addr(), || size_of_val(&**slice)) {
+        if !slice.is_empty() && self.takes_ordinary(slice.as_ptr().addr()) {
             *slice = slice.clone();
         }
     }

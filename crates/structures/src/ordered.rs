@@ -108,6 +108,13 @@ impl<T: OrderedItem> OrderedTree<T> {
         Some(item)
     }
 
+    /// Puts another item of the same score and member into the place of the one at `rank`, which is
+    /// there, and returns that one. Neither is looked at, and no node changes its size.
+    pub fn replace_at(&mut self, rank: usize, item: T) -> T {
+        assert!(rank < self.len, "an item is replaced where one is");
+        self.root.replace_at(rank, item)
+    }
+
     /// How many items come before the one of this score and member.
     pub fn rank_of(&self, score: f64, member: &[u8]) -> Option<usize> {
         let rank = self.rank_where(|other_score, other| {

@@ -172,7 +172,7 @@ impl Quicklist {
             self.spine.edit(place, |node| node.move_block(mover));
             next = self.spine.next(place);
         }
-        next.map(|_| from + nodes_max)
+        next.map(|_| from.saturating_add(nodes_max))
     }
 
     /// Bytes of memory behind the list, without the struct itself. O(1).

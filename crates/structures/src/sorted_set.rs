@@ -84,9 +84,11 @@ impl SortedSet {
             let is_it = |member: ScoredRef<'_>| member.address() == address;
             let Some(mut found) = self.table.find_mut_where(hash, is_it) else { continue };
             let (score, member) = (found.as_ref().score(), found.as_ref().member());
-            self.tree.remove(score, member).expect("the tree holds what the table holds");
+            let rank = self.tree.rank_of(score, member);
+            let rank = rank.expect("the tree holds what the table holds");
             found.update(ScoredMember::elsewhere);
-            assert!(self.tree.insert(found.as_ref().item()), "the tree holds what the table holds");
+            // Until then the tree has an item of no block, and is asked for none.
+            self.tree.replace_at(rank, found.as_ref().item());
         }
         // What is left of it are the buckets.
         self.table.move_blocks(position, buckets_max, mover, |_, _| {})

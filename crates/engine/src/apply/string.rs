@@ -142,9 +142,9 @@ impl Keyspace {
             db.placed -= cold.forget_copy(&mut found);
         }
         if let Some(Value::Text(text)) = found.as_mut().into_boxed_mut() {
-            let before = text.capacity();
+            let before = text.allocated_bytes();
             edit(text);
-            let after = text.capacity();
+            let after = text.allocated_bytes();
             db.entry_bytes = db.entry_bytes + after - before;
             return Ok(Applied::Changed);
         }

@@ -449,3 +449,26 @@ fn what_a_record_needs_is_read_in_parts_if_it_is_much() {
     assert_eq!((covered, keyspace.cold_keys()), (10, 20));
     assert_eq!(keyspace.fetch_for_effects(&effects[..3]).expect("nothing is lost"), 3);
 }
+
+#[test]
+fn a_snapshot_says_when_it_has_noted_too_many_values_that_are_not_in_memory() {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let file = MemoryFile::default();
+    file.serve(&mut keyspace, ColdLimits::default());
+    for number in 0..40_000 {
+        set(&mut keyspace, 0, &format!("key{number}"), &[7; 100]);
+        if number % 1000 == 0 {
+            spill_all(&mut keyspace, &file);
+        }
+    }
+    spill_all(&mut keyspace, &file);
+    keyspace.begin_snapshot(NOW);
+    let mut number = 0;
+    while !keyspace.snapshot_is_overfull() {
+        delete(&mut keyspace, 0, &format!("key{number}"));
+        number += 1;
+        assert!(number < 40_000, "it notes all of them");
+    }
+    keyspace.read_snapshot_values();
+    assert!(!keyspace.snapshot_is_overfull());
+}

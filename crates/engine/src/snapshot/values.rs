@@ -18,6 +18,10 @@ const WINDOW_VALUES: usize = 4096;
 /// Bytes of a window's records; the last one may exceed them.
 const WINDOW_BYTES: usize = 4 << 20;
 
+/// So many windows' worth may be noted while one is read, before who writes has to wait: 2 MB of
+/// places, and 10 MB of short values when they are read.
+const OVERFULL_WINDOWS: usize = 4;
+
 /// The windows of a snapshot.
 #[derive(Default)]
 pub(super) struct Windows {
@@ -64,6 +68,13 @@ impl Windows {
     pub fn is_full(&self) -> bool {
         let Window { values, bytes, .. } = &self.gathering;
         values.len() >= WINDOW_VALUES || *bytes >= WINDOW_BYTES
+    }
+
+    /// Whether nothing more should be noted: what is about to be changed is, whatever is full.
+    pub fn is_overfull(&self) -> bool {
+        let Window { values, bytes, .. } = &self.gathering;
+        values.len() >= OVERFULL_WINDOWS * WINDOW_VALUES
+            || *bytes >= OVERFULL_WINDOWS * WINDOW_BYTES
     }
 
     pub fn is_empty(&self) -> bool {
@@ -184,6 +195,12 @@ impl Keyspace {
             windows.is_full() || !windows.is_empty() && snapshot.is_walked(&self.databases)
         };
         self.snapshot.as_deref().is_some_and(waits)
+    }
+
+    /// Whether writing commands should wait until cold values were read for the snapshot under way:
+    /// each may have it note more of them.
+    pub fn snapshot_is_overfull(&self) -> bool {
+        self.snapshot.as_deref().is_some_and(|it| it.writing.windows.is_overfull())
     }
 
     /// Reads what the snapshot under way asks for, at once: where nobody reads for it.

@@ -6,6 +6,10 @@ use structures::Mover;
 /// Elements that a bucket of a table holds, more or less.
 const BUCKET_ELEMENTS: usize = 5;
 
+/// Elements that a node of a list or a block of a stream counts for: it has 8 KB and more, as many
+/// short elements have.
+const BLOCK_ELEMENTS: usize = 128;
+
 impl Value {
     /// Moves what `mover` takes of some `elements_max` elements, or of one block that holds more.
     /// `from` is 0 at first, then what the call before returned; `None` at the end. What streams
@@ -17,10 +21,11 @@ impl Value {
         mover: &mut Mover<'_>,
     ) -> Option<u64> {
         let buckets_max = elements_max.div_ceil(BUCKET_ELEMENTS);
+        let blocks_max = elements_max.div_ceil(BLOCK_ELEMENTS);
         match self {
             Self::Text(text) => mover.vec(text),
             Self::List(list) => {
-                let nodes = list.move_blocks(from as usize, elements_max, mover);
+                let nodes = list.move_blocks(from as usize, blocks_max, mover);
                 return nodes.map(|next| next as u64);
             }
             Self::Set(Set::Integers(integers)) => integers.move_block(mover),
@@ -41,7 +46,7 @@ impl Value {
                 return members.move_blocks(from, buckets_max, mover);
             }
             Self::Stream(stream) => {
-                let blocks = stream.move_blocks(from as usize, elements_max, mover);
+                let blocks = stream.move_blocks(from as usize, blocks_max, mover);
                 return blocks.map(|next| next as u64);
             }
         }

@@ -138,7 +138,7 @@ impl Stream {
         blocks_max: usize,
         mover: &mut Mover<'_>,
     ) -> Option<usize> {
-        let end = from + blocks_max;
+        let end = from.saturating_add(blocks_max);
         self.blocks.values_mut().skip(from).take(blocks_max).for_each(|it| it.move_block(mover));
         (end < self.blocks.len()).then_some(end)
     }

@@ -69,7 +69,7 @@ impl Core {
         }
     }
 
-    /// Goes on with winning memory back. Not amid a script, which may keep what it found.
+    /// Goes on with winning memory back. The loop does not come here amid a script.
     pub(crate) fn compact(&mut self) {
         let Shard { engine, compaction, .. } = &mut self.shard;
         if let Some(compaction) = compaction {

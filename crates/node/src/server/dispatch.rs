@@ -207,7 +207,10 @@ impl Server {
     /// Judges the parked request of a client again that need not wait any more. Whether there was
     /// one; if it is for later, the client comes to stand behind the others.
     pub(crate) fn resume(&mut self, client: ConnectionId) -> bool {
-        let Some(session) = self.core.clients.sessions.get_mut(client) else { return false };
+        let Some(session) = self.core.clients.sessions.get_mut(client) else {
+            self.forget_fetches(client);
+            return false;
+        };
         let confirmed_turn = session.newest.confirmed_turn;
         // What was learned for a request that ended meanwhile says nothing of a later one.
         let is_its_own = |blocked: &Blocked| match blocked {
@@ -216,6 +219,10 @@ impl Server {
             _ => false,
         };
         if !session.blocked.as_ref().is_some_and(is_its_own) {
+            if session.blocked.is_none() {
+                // It hung up, or was unblocked.
+                self.forget_fetches(client);
+            }
             return false;
         }
         let Some(blocked) = self.core.unblock(client) else { return false };

@@ -35,6 +35,8 @@ struct Fake {
     lost_bytes: AtomicU64,
     surveys: AtomicU64,
     moves: AtomicBool,
+    /// All blocks lie in the wrong one of two memories.
+    misplaced: AtomicBool,
     clock: Arc<Ticking>,
 }
 
@@ -51,6 +53,16 @@ impl Heap for Fake {
     fn is_sparse(&self, _: usize) -> bool {
         self.clock.pass(ASKED_NANOS);
         self.moves.load(Ordering::Relaxed)
+    }
+
+    fn wants_moves(&self) -> bool {
+        self.misplaced.load(Ordering::Relaxed)
+    }
+
+    fn is_misplaced(&self, _: usize, bytes: usize) -> bool {
+        // As long as it takes to copy.
+        self.clock.pass(bytes as u64 / 4);
+        self.misplaced.load(Ordering::Relaxed)
     }
 
     fn keep_freed(&self, _: u64) {}
@@ -85,6 +97,7 @@ impl Scene {
             lost_bytes: AtomicU64::new(0),
             surveys: AtomicU64::new(0),
             moves: AtomicBool::new(true),
+            misplaced: AtomicBool::new(false),
             clock: clock.clone(),
         });
         let compaction = Compaction::new(Some(heap.clone()), clock.clone(), settings);
@@ -202,4 +215,19 @@ fn nothing_is_done_where_it_is_off_or_the_allocator_does_not_tell() {
     scene.compaction.settings.is_on = false;
     scene.turn_for(2000);
     assert_eq!(scene.compaction.running_percent(), 0);
+}
+
+#[test]
+fn large_values_in_the_wrong_memory_are_moved_one_after_another() {
+    let mut scene =
+        Scene::new(CompactionSettings { elements_max: 1000, ..CompactionSettings::OFF });
+    for index in 0..100_u32 {
+        let set = Effect::SetString { value: &[1; 2 << 20], expire_at: None };
+        scene.keyspace.apply(DatabaseId(0), &index.to_be_bytes(), &set).expect("it fits");
+    }
+    scene.heap.misplaced.store(true, Ordering::Relaxed);
+    for _ in 0..2000 {
+        assert!(scene.turn_for(2000) < 3 * MILLISECOND);
+    }
+    assert!(scene.moved() > 0);
 }

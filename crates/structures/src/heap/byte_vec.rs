@@ -1,6 +1,7 @@
 //! Bytes that grow: a `Vec<u8>` whose block may lie in either memory, and that moves to the other
 //! when its size asks for it.
 
+use crate::size_class::size_class;
 use std::alloc::Layout;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -35,6 +36,11 @@ impl ByteVec {
 
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Bytes of memory behind it, as the allocator counts them.
+    pub fn allocated_bytes(&self) -> usize {
+        if self.capacity == 0 { 0 } else { size_class(self.capacity) }
     }
 
     /// Makes room for `more` bytes, and so much beyond that growing by steps takes linear time.

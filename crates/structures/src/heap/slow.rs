@@ -108,6 +108,11 @@ pub fn is_misplaced(address: usize, bytes: usize) -> bool {
     }
 }
 
+/// Whether a block lies in slow memory.
+pub fn is_slow(address: usize) -> bool {
+    memory().is_some_and(|slow| slow.contains(address))
+}
+
 #[inline]
 pub(super) fn memory() -> Option<Slow> {
     if !IS_INSTALLED.load(Relaxed) {

@@ -181,6 +181,24 @@ impl<T: OrderedItem> Node<T> {
         }
     }
 
+    /// Puts another item of the same score and member into the place of the one at `rank`, which
+    /// is there. Neither is looked at.
+    pub(super) fn replace_at(&mut self, rank: usize, item: T) -> T {
+        let (mut node, mut rank) = (self, rank);
+        loop {
+            match node {
+                Self::Leaf(items) => return std::mem::replace(&mut items[rank], item),
+                Self::Inner(inner) => {
+                    let (at, below) = inner.child_of(rank);
+                    if below == 0 {
+                        inner.firsts[at].1 = item;
+                    }
+                    (node, rank) = (&mut inner.children[at], below);
+                }
+            }
+        }
+    }
+
     pub(super) fn allocated_bytes(&self) -> usize {
         match self {
             Self::Leaf(items) => items.capacity() * size_of::<T>(),

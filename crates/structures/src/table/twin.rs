@@ -131,7 +131,7 @@ unsafe impl Element for Probe {
     }
 
     unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
-        if !mover.takes(raw as usize, size_of::<Self>) {
+        if !mover.takes_ordinary(raw as usize) {
             return raw;
         }
         // SAFETY: the caller hands the element over.

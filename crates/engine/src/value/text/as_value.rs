@@ -26,7 +26,7 @@ impl ValueType for ByteVec {
     }
 
     fn allocated_bytes(&self) -> usize {
-        self.capacity()
+        Self::allocated_bytes(self)
     }
 
     fn copied(&self, work: &Work) -> Self {

@@ -92,8 +92,10 @@ fn divided(server: &Server, used: u64, text: &mut Text) {
     let division = memory
         .map(SlowMemoryKeeper::division)
         .unwrap_or(MemoryDivision { pmem_bytes: 0, threshold_bytes: NO_THRESHOLD });
-    text.line("used_memory_dram", used.saturating_sub(division.pmem_bytes));
-    text.line("used_memory_pmem", division.pmem_bytes);
+    // What is freed by another thread is used no more, and still lies there for a moment.
+    let pmem = division.pmem_bytes.min(used);
+    text.line("used_memory_dram", used - pmem);
+    text.line("used_memory_pmem", pmem);
     text.line("pmem_threshold", division.threshold_bytes.min(NO_THRESHOLD));
 }
 
