@@ -7,7 +7,7 @@
 //! Source: <https://jemalloc.net/jemalloc.3.html>, "stats.arenas.<i>.bins.<j>" and
 //! "experimental.utilization.batch_query".
 
-use crate::{keep_freed, write};
+use crate::{KEPT_MILLIS, keep_freed, write};
 use base::heap::{Heap, Holes};
 use std::ffi::{CStr, CString};
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const ABOVE_AVERAGE: usize = 8;
 /// A class that loses less than this is left alone, in bytes.
 const LOST_BYTES_MIN: u64 = 1 << 20;
 
-/// What a name stands for in a call without one.
+/// The numbers of an option's or a figure's name, by which jemalloc is asked without a search.
 struct Key {
     parts: [usize; 8],
     length: usize,
@@ -187,9 +187,9 @@ impl Heap for JemallocHeap {
         structures::heap::is_misplaced(address, bytes)
     }
 
-    fn keep_freed(&self, millis: u64) {
+    fn keep_freed(&self, millis: Option<u64>) {
         // Refused, they go back later, as they did before.
-        let _ = keep_freed(millis as isize);
+        let _ = keep_freed(millis.map_or(KEPT_MILLIS, |millis| millis as isize));
     }
 
     fn moving(&self, work: &mut dyn FnMut()) {

@@ -30,7 +30,8 @@ use world::numa::{NodeId, NumaError, SlowRange};
 /// slow node, or one beside each of two sockets.
 const RANGES_MAX: usize = 4;
 
-/// What jemalloc aligns every block to that is at least as large.
+/// The alignment, in bytes, that jemalloc gives every block of at least this size without being
+/// asked.
 const ALIGNED_ANYWAY: usize = 8;
 
 /// The heap in slow memory. The process's own, for as long as it lives.
@@ -73,7 +74,7 @@ impl SlowHeap {
         self.arenas.iter().map(|arena| arena.extents.range.node())
     }
 
-    /// Whether blocks may be taken from a node. At first they may.
+    /// Closes a node, which then gives no more blocks, or opens it again. All are open at first.
     pub fn set_closed(&self, node: NodeId, is_closed: bool) {
         for arena in self.arenas.iter().filter(|arena| arena.extents.range.node() == node) {
             arena.is_closed.store(is_closed, Relaxed);
@@ -291,6 +292,7 @@ fn make_cache(place: usize) -> Option<usize> {
 
 /// Gives the blocks that this thread's caches keep back to their arenas.
 pub(crate) fn empty_caches() {
+    // A thread that is about to end has none any more.
     let _ = CACHES.try_with(|caches| {
         for number in caches.0.iter().filter_map(Cell::get) {
             // It is emptied later if that fails.

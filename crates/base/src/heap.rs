@@ -26,26 +26,28 @@ pub trait Heap: Send + Sync {
     /// Takes stock, for what is asked until the next time. Some tens of microseconds.
     fn survey(&self) -> Holes;
 
-    /// Whether blocks at these sizes leave holes: if not, none of them needs to be asked about.
+    /// Whether blocks of these sizes, in bytes, leave holes: only then is it worth asking about
+    /// one.
     fn has_holes(&self, bytes: std::ops::RangeInclusive<usize>) -> bool;
 
-    /// Whether the block at this address lies in pages that are emptier than those which others of
-    /// its size could move to. False for what is no such block.
+    /// Whether the block at this address should be allocated anew: its pages are emptier than those
+    /// of most blocks of its size. False of large blocks, which have pages of their own.
     fn is_sparse(&self, address: usize) -> bool;
 
-    /// Whether some blocks of values should lie in the other one of two memories, so that it is
-    /// worth asking about each.
+    /// Whether blocks of values are to be moved between ordinary and slow memory: only then is it
+    /// worth asking about one.
     fn wants_moves(&self) -> bool {
         false
     }
 
-    /// Whether the block at this address, of so many bytes, should.
+    /// Whether the block at this address, of so many bytes, is to be moved to the other memory.
     fn is_misplaced(&self, _address: usize, _bytes: usize) -> bool {
         false
     }
 
-    /// Has freed pages go back to the machine when nobody wanted them for so long, in milliseconds.
-    fn keep_freed(&self, millis: u64);
+    /// Has freed pages go back to the machine when nobody wanted them for so long, in milliseconds;
+    /// `None`: as long as the process keeps them by default.
+    fn keep_freed(&self, millis: Option<u64>);
 
     /// Runs `work`, in which a block that is freed is not what the next one is made of: whoever
     /// moves blocks would be given the holes that it makes.

@@ -34,6 +34,13 @@ struct Long {
     from: u64,
 }
 
+impl MovingHand {
+    /// Whether the next step begins a round.
+    fn is_at_start(&self) -> bool {
+        self.database == 0 && self.position == 0 && self.long.is_empty()
+    }
+}
+
 impl Keyspace {
     /// Goes a step on, in which `mover` is asked about the blocks of some keys, and of at most
     /// `elements_max` elements of each. Whether that ends a round.
@@ -45,10 +52,10 @@ impl Keyspace {
     ) -> bool {
         if let Some(long) = hand.long.pop_front() {
             self.go_on_in(long, &mut hand.long, elements_max, mover);
-            return false;
+            return hand.is_at_start();
         }
         let Self { databases, hasher, .. } = self;
-        let MovingHand { database: index, position, long, keys_moved, keys_stayed } = hand;
+        let MovingHand { database: index, position, long, keys_moved, keys_stayed } = &mut *hand;
         *index = (*index).min(databases.len() - 1);
         let database = DatabaseId(*index as u32);
         let table = &mut databases[*index].table;
@@ -67,7 +74,7 @@ impl Keyspace {
         if next.is_none() {
             *index = (*index + 1) % databases.len();
         }
-        next.is_none() && *index == 0
+        hand.is_at_start()
     }
 
     fn go_on_in(

@@ -6,9 +6,9 @@
 //! would exceed it waits for others to end, in the order in which they came.
 //!
 //! ```text
-//!            no room           its turn            asks again
-//! claim ────────────▶ queue ────────────▶ admitted ──────────▶ add ──▶ all have come, or it went
-//!   └───────────────────── room ───────────────────────────────▲            └──▶ take_pinned
+//!               no room           its turn            asks again
+//! ask_room ────────────▶ queue ────────────▶ admitted ──────────▶ add ──▶ all came, or it went
+//!      └───────────────────── room ───────────────────────────────▲          └──▶ take_pinned
 //! ```
 
 use base::{ConnectionId, MonotonicNanos};
@@ -24,9 +24,9 @@ pub(crate) struct Fetches {
     /// What each client waits for.
     clients: BTreeMap<ConnectionId, Waiting>,
     /// Clients for whose values there is no room yet.
-    queue: VecDeque<Claim>,
+    queue: VecDeque<Asked>,
     /// Clients whose turn has come, and who have not asked again yet.
-    admitted: BTreeMap<ConnectionId, Claim>,
+    admitted: BTreeMap<ConnectionId, Asked>,
     /// Bytes of the values that are pinned, or will be for who is admitted.
     pinned_bytes: usize,
 }
@@ -45,7 +45,7 @@ struct Waiting {
 
 /// Room that a client's request needs.
 #[derive(Clone, Copy)]
-struct Claim {
+struct Asked {
     client: ConnectionId,
     bytes: usize,
     since: MonotonicNanos,
@@ -64,40 +64,40 @@ pub(crate) struct Needed {
 impl Fetches {
     /// Asks for room for so many bytes of a client's values. Since when it waits, if it has it now;
     /// else [`Self::admit`] tells when its turn comes.
-    pub fn claim(
+    pub fn ask_room(
         &mut self,
         client: ConnectionId,
         bytes: usize,
         bytes_max: usize,
         now: MonotonicNanos,
     ) -> Option<MonotonicNanos> {
-        if let Some(claim) = self.admitted.remove(&client) {
-            self.pinned_bytes -= claim.bytes;
-            return Some(claim.since);
+        if let Some(asked) = self.admitted.remove(&client) {
+            self.pinned_bytes -= asked.bytes;
+            return Some(asked.since);
         }
-        if let Some(known) = self.queue.iter_mut().find(|claim| claim.client == client) {
+        if let Some(known) = self.queue.iter_mut().find(|asked| asked.client == client) {
             known.bytes = bytes;
             return None;
         }
-        let claim = Claim { client, bytes, since: now };
-        if self.queue.is_empty() && self.has_room(&claim, bytes_max) {
+        let asked = Asked { client, bytes, since: now };
+        if self.queue.is_empty() && self.has_room(&asked, bytes_max) {
             return Some(now);
         }
-        self.queue.push_back(claim);
+        self.queue.push_back(asked);
         None
     }
 
-    fn has_room(&self, claim: &Claim, bytes_max: usize) -> bool {
-        self.pinned_bytes == 0 || self.pinned_bytes + claim.bytes <= bytes_max
+    fn has_room(&self, asked: &Asked, bytes_max: usize) -> bool {
+        self.pinned_bytes == 0 || self.pinned_bytes + asked.bytes <= bytes_max
     }
 
     /// The next client for whose values there is room now: its request is to be judged again.
     pub fn admit(&mut self, bytes_max: usize) -> Option<ConnectionId> {
-        let claim = *self.queue.front().filter(|claim| self.has_room(claim, bytes_max))?;
+        let asked = *self.queue.front().filter(|asked| self.has_room(asked, bytes_max))?;
         self.queue.pop_front();
-        self.pinned_bytes += claim.bytes;
-        self.admitted.insert(claim.client, claim);
-        Some(claim.client)
+        self.pinned_bytes += asked.bytes;
+        self.admitted.insert(asked.client, asked);
+        Some(asked.client)
     }
 
     /// A client waits from `since` on for what its request needs.
@@ -134,10 +134,10 @@ impl Fetches {
 
     /// A client needs no room any more that it has not made use of.
     pub fn give_up(&mut self, client: ConnectionId) {
-        if let Some(claim) = self.admitted.remove(&client) {
-            self.pinned_bytes -= claim.bytes;
+        if let Some(asked) = self.admitted.remove(&client) {
+            self.pinned_bytes -= asked.bytes;
         }
-        self.queue.retain(|claim| claim.client != client);
+        self.queue.retain(|asked| asked.client != client);
     }
 
     /// Whether no client waits.
@@ -164,17 +164,17 @@ mod tests {
     fn what_exceeds_the_limit_waits_for_others_in_its_turn() {
         let mut fetches = Fetches::default();
         for number in 1..=2 {
-            assert_eq!(fetches.claim(client(number), 40, 100, NOW), Some(NOW));
+            assert_eq!(fetches.ask_room(client(number), 40, 100, NOW), Some(NOW));
             fetches.add(client(number), needed(40), NOW);
         }
         // The second of these would fit, and comes behind the first.
-        assert_eq!(fetches.claim(client(3), 30, 100, NOW), None);
-        assert_eq!(fetches.claim(client(4), 10, 100, NOW), None);
+        assert_eq!(fetches.ask_room(client(3), 30, 100, NOW), None);
+        assert_eq!(fetches.ask_room(client(4), 10, 100, NOW), None);
         assert_eq!(fetches.admit(100), None);
         fetches.take_pinned(client(1));
         let admitted = [(); 3].map(|()| fetches.admit(100));
         assert_eq!(admitted, [Some(client(3)), Some(client(4)), None]);
-        assert_eq!(fetches.claim(client(3), 30, 100, MonotonicNanos(9)), Some(NOW));
+        assert_eq!(fetches.ask_room(client(3), 30, 100, MonotonicNanos(9)), Some(NOW));
         fetches.add(client(3), needed(30), NOW);
         // It needs it no more, or went.
         fetches.give_up(client(4));
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn one_that_exceeds_the_limit_by_itself_has_its_turn_when_no_other_waits() {
         let mut fetches = Fetches::default();
-        assert_eq!(fetches.claim(client(1), 10, 100, NOW), Some(NOW));
+        assert_eq!(fetches.ask_room(client(1), 10, 100, NOW), Some(NOW));
         fetches.add(client(1), needed(10), NOW);
-        assert_eq!(fetches.claim(client(2), 1000, 100, NOW), None);
-        assert_eq!(fetches.claim(client(3), 1000, 100, NOW), None);
+        assert_eq!(fetches.ask_room(client(2), 1000, 100, NOW), None);
+        assert_eq!(fetches.ask_room(client(3), 1000, 100, NOW), None);
         fetches.give_up(client(2));
         assert_eq!(fetches.admit(100), None);
         fetches.take_pinned(client(1));

@@ -75,8 +75,8 @@ pub struct CompactionSettings {
     pub time_percent_max: u64,
     /// Elements of a value that are walked over in one step.
     pub elements_max: usize,
-    /// How long the allocator keeps freed pages, in milliseconds.
-    pub kept_millis: u64,
+    /// How long the allocator keeps freed pages, in milliseconds; `None`: as long as by default.
+    pub kept_millis: Option<u64>,
 }
 
 impl CompactionSettings {
@@ -88,7 +88,7 @@ impl CompactionSettings {
         time_percent_min: 0,
         time_percent_max: 0,
         elements_max: 1,
-        kept_millis: 1000,
+        kept_millis: None,
     };
 
     /// The part of the time that is spent, in percent.
@@ -127,7 +127,7 @@ pub struct Compaction {
     /// Values that lie in the wrong memory are not looked for before.
     fruitless_until: MonotonicNanos,
     pub statistics: CompactionStatistics,
-    /// What the allocator was told last of how long to keep freed pages.
+    /// How long the allocator was told last to keep freed pages; as by default before that.
     told_millis: Option<u64>,
 }
 
@@ -187,10 +187,8 @@ impl Compaction {
     /// Looks how much is lost, when it is time to, and goes on with the round if one is under way.
     pub fn advance(&mut self, keyspace: &mut Keyspace) {
         let kept_millis = self.settings.kept_millis;
-        if self.told_millis.is_some_and(|told| told != kept_millis)
-            || self.told_millis.is_none() && self.settings.is_on
-        {
-            self.told_millis = Some(kept_millis);
+        if self.told_millis != kept_millis {
+            self.told_millis = kept_millis;
             self.heap.iter().for_each(|heap| heap.keep_freed(kept_millis));
         }
         let is_asked = |heap: &Arc<dyn Heap>| self.settings.is_on || heap.wants_moves();

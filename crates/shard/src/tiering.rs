@@ -350,12 +350,14 @@ impl Tiering {
     }
 
     /// The read to begin next. Those of requests that need many take half of all at most, so that
-    /// others wait for a few of them and not for all.
+    /// others wait for a few of them and not for all; and an eighth however many others there are.
     fn next_queued(&mut self) -> Option<Wanted> {
-        self.queued.pop_front().or_else(|| {
-            let has_room = self.reading_bulk < self.limits.reads_max.div_ceil(2);
-            if has_room { self.queued_bulk.pop_front() } else { None }
-        })
+        let (most, least) = (self.limits.reads_max.div_ceil(2), self.limits.reads_max.div_ceil(8));
+        let bulk = self.reading_bulk;
+        let first = if bulk < least { self.queued_bulk.pop_front() } else { None };
+        first
+            .or_else(|| self.queued.pop_front())
+            .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
     }
 
     fn submit_reads(&mut self, keyspace: &mut Keyspace) {

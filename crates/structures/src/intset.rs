@@ -103,7 +103,7 @@ impl Intset {
 
     /// Bytes of memory behind the set, without the struct itself.
     pub fn allocated_bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.allocated_bytes()
     }
 
     pub fn len(&self) -> usize {

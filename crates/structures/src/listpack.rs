@@ -118,7 +118,7 @@ impl Listpack {
 
     /// Bytes of memory behind the listpack, without the struct itself.
     pub fn allocated_bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.allocated_bytes()
     }
 
     /// Whether `additional` more bytes of text keep it below [`LISTPACK_BYTES_MAX`].

@@ -8,7 +8,8 @@ fn move_all(keyspace: &mut Keyspace, elements_max: usize) -> u64 {
     let wanted = &mut |_: usize, _: Option<&dyn Fn() -> usize>| true;
     let mut mover = Mover::new(wanted);
     for _ in 0..1_000_000 {
-        if keyspace.move_blocks(&mut hand, elements_max, &mut mover) && hand.long.is_empty() {
+        if keyspace.move_blocks(&mut hand, elements_max, &mut mover) {
+            assert!(hand.long.is_empty(), "a round has walked over long values, too");
             return mover.moved;
         }
     }

@@ -14,10 +14,10 @@ use shard::tiering::{Made, Tiering, TieringLimits};
 use std::collections::BTreeSet;
 use tier::Place;
 
-/// The part of `maxmemory` that values may take which requests wait for, and what they may take of
-/// a small one, in bytes.
+/// The part of `maxmemory` that values may take which requests wait for; and what they may take of
+/// a small one, in bytes: as much as the longest value, which can always be read.
 const PINNED_SHARE: u64 = 4;
-const PINNED_BYTES_MIN: usize = 1 << 20;
+const PINNED_BYTES_MIN: usize = 4 << 20;
 
 impl Process {
     /// The file of values that memory has no room for, if `tier` names a directory.

@@ -51,11 +51,7 @@ impl Process {
             },
             time_percent_max: defrag.cycle_max,
             elements_max: defrag.max_scan_fields as usize,
-            kept_millis: if has_tier {
-                TIER_KEPT_MILLIS
-            } else {
-                CompactionSettings::OFF.kept_millis
-            },
+            kept_millis: has_tier.then_some(TIER_KEPT_MILLIS),
         }
     }
 }

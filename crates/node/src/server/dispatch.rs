@@ -233,7 +233,7 @@ impl Server {
         let dispatched = self.dispatch(client, Some(request.command), request.args());
         self.core.set_own_pins(0);
         self.core.unpin(pinned);
-        self.end_claim(client);
+        self.end_asking(client);
         self.core.clients.at_mut(client).newest.is_confirmed = false;
         if dispatched == Dispatched::Later {
             self.core.block(client, Blocked::Parked { why, request, deadline, turn });

@@ -13,7 +13,7 @@ impl Server {
         let (pinned, cold) = self.core.needed_of(client, request);
         let bytes = cold.iter().map(|(_, place)| place.length()).sum();
         let (bytes_max, now) = (self.core.pinned_bytes_max(), self.core.lap_time());
-        let Some(since) = self.fetches.claim(client, bytes, bytes_max, now) else { return };
+        let Some(since) = self.fetches.ask_room(client, bytes, bytes_max, now) else { return };
         let (shard, mut places) = (&mut self.core.shard, Vec::new());
         let keyspace = &mut shard.engine.keyspace;
         if let Some(store) = keyspace.cold_mut() {
@@ -33,9 +33,9 @@ impl Server {
         self.fetches.add(client, Needed { places, pinned, bytes }, since);
     }
 
-    /// A client's request was judged again, and waits for values no more unless it has claimed room
-    /// anew: others may have their turn.
-    pub(crate) fn end_claim(&mut self, client: ConnectionId) {
+    /// A client's request was judged again, and waits for values no more unless it has asked for
+    /// room anew: others may have their turn.
+    pub(crate) fn end_asking(&mut self, client: ConnectionId) {
         let waits = |why: &Blocked| matches!(why, Blocked::Parked { why: Why::Values, .. });
         let session = self.core.clients.sessions.get(client);
         if !session.and_then(|session| session.blocked.as_ref()).is_some_and(waits) {

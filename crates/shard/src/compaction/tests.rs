@@ -65,7 +65,7 @@ impl Heap for Fake {
         self.misplaced.load(Ordering::Relaxed)
     }
 
-    fn keep_freed(&self, _: u64) {}
+    fn keep_freed(&self, _: Option<u64>) {}
 
     fn moving(&self, work: &mut dyn FnMut()) {
         work();
@@ -80,7 +80,7 @@ const SETTINGS: CompactionSettings = CompactionSettings {
     time_percent_min: 1,
     time_percent_max: 25,
     elements_max: 1000,
-    kept_millis: 1000,
+    kept_millis: None,
 };
 
 struct Scene {

@@ -278,3 +278,29 @@ fn a_request_that_needs_many_values_leaves_reads_to_others() {
     assert_eq!(tiered.keyspace.cold_keys(), 0);
     assert!(tiered.is_whole());
 }
+
+#[test]
+fn a_request_that_needs_many_values_has_its_reads_however_many_others_there_are() {
+    let mut tiered = Tiered::new();
+    tiered.tiering.limits.reads_max = 2;
+    for number in 0..20 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    // Others that never end stand in the queue before those of the long request.
+    for number in 0..10 {
+        assert!(tiered.fetch(&format!("key{number}")));
+    }
+    for number in 10..20 {
+        let key = format!("key{number}");
+        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
+        let place = place.expect("it is not in memory");
+        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, 10));
+    }
+    let is_here = |tiered: &Tiered, number: u8| tiered.place(&format!("key{number}")).is_none();
+    while !(0..10).all(|number| is_here(&tiered, number)) {
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert!((10..20).filter(|number| is_here(&tiered, *number)).count() >= 5);
+}

@@ -1,5 +1,6 @@
 //! Bytes of a fixed number: a `Box<[u8]>` whose block may lie in either memory.
 
+use crate::size_class::size_class;
 use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -31,6 +32,11 @@ impl ByteBox {
         // SAFETY: the new block has room for the bytes, and nobody else knows it.
         unsafe { start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         Self { start, len: bytes.len() }
+    }
+
+    /// Bytes of memory behind it, as the allocator counts them.
+    pub fn allocated_bytes(&self) -> usize {
+        if self.len == 0 { 0 } else { size_class(self.len) }
     }
 
     pub fn into_vec(self) -> Vec<u8> {

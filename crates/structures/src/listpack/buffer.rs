@@ -45,6 +45,11 @@ impl Buffer {
         bytes
     }
 
+    /// Bytes of memory behind it, as the allocator counts them.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.memory.allocated_bytes()
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.memory.len()
     }

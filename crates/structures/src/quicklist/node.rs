@@ -143,7 +143,7 @@ impl Node {
     pub(super) fn allocated_bytes(&self) -> usize {
         match &self.body {
             Body::Packed(pack) => pack.allocated_bytes(),
-            Body::Plain(element) => element.len(),
+            Body::Plain(element) => element.allocated_bytes(),
         }
     }
 
