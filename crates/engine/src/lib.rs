@@ -84,7 +84,7 @@ pub mod replay;
 pub mod save;
 pub mod settings;
 pub mod slot;
-mod snapshot;
+pub mod snapshot;
 mod statistics;
 pub mod stream_id;
 pub mod subscribers;

@@ -37,6 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use structures::entry::ValueRef;
 use tier::Place;
 use values::Windows;
+pub use values::{Noted, WindowId};
 
 /// Bytes of what stands before a key in the file, and of its length: a guess.
 const HEAD_BYTES: usize = 24;
@@ -80,43 +81,46 @@ struct Big {
     cursor: Cursor,
 }
 
+/// Why an entry is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The walk has come to it.
+    Walked,
+    /// It shares a cell with one that is about to change.
+    Beside,
+    /// It is about to change.
+    Changes,
+}
+
 /// Whether to write a value in pieces. Small encodings are one string, and limited.
 fn is_big(value: &Value, settings: &Settings) -> bool {
     value.is_divisible() && value.allocated_bytes() > settings.limits.whole_value_bytes_max
 }
 
 impl Writing {
-    /// Writes an entry, or leaves it for later if it is big and `may_wait`.
+    /// Writes an entry, or leaves it for later if it is big and can wait.
     fn put(
         &mut self,
         database: DatabaseId,
         entry: EntryRef<'_>,
         settings: &Settings,
         work: &Work,
-        may_wait: bool,
+        why: Why,
     ) {
         self.keys += 1;
         match entry.value() {
-            ValueRef::Cold(value) => self.put_cold(database, entry, value.place, settings),
-            ValueRef::Boxed(value) if may_wait && is_big(value, settings) => {
+            ValueRef::Cold(value) => {
+                let Some(place) = Place::from_bits(value.place) else { return };
+                let mut head = Vec::with_capacity(entry.key().len() + HEAD_BYTES);
+                put_key(&mut head, entry, self.began, settings);
+                let noted = if why == Why::Walked { Noted::Walked } else { Noted::Changed };
+                self.windows.add(noted, database, head, place);
+            }
+            ValueRef::Boxed(value) if why != Why::Changes && is_big(value, settings) => {
                 self.waiting.entry(database).or_default().insert(entry.key().to_vec());
             }
             _ => self.put_whole(database, entry, settings, work),
         }
-    }
-
-    /// Notes an entry whose value is not in memory, to be written when that was read.
-    fn put_cold(
-        &mut self,
-        database: DatabaseId,
-        entry: EntryRef<'_>,
-        place: u64,
-        settings: &Settings,
-    ) {
-        let Some(place) = Place::from_bits(place) else { return };
-        let mut head = Vec::with_capacity(entry.key().len() + HEAD_BYTES);
-        put_key(&mut head, entry, self.began, settings);
-        self.windows.add(database, head, place);
     }
 
     /// Writes a value that was read.
@@ -299,7 +303,7 @@ impl Keyspace {
             unfinished: None,
             aside: Vec::new(),
             waiting: BTreeMap::new(),
-            windows: Windows::default(),
+            windows: Windows::new(self.settings.maxmemory),
             selected,
             began: now,
             keys: 0,
@@ -320,7 +324,7 @@ impl Keyspace {
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
             writing.windows.hold(cold.as_deref_mut());
-            if writing.has_big() || writing.stands_at_cut() || writing.windows.is_full() {
+            if writing.has_big() || writing.stands_at_cut() || writing.windows.stop_walk() {
                 return false;
             }
             let mut walking = flushed.iter_mut().chain(&mut *databases);
@@ -340,7 +344,7 @@ impl Keyspace {
             let id = database.walked_as;
             let entries = settings.limits.walk_entries;
             database.table.walk(entries, |entry| {
-                writing.put(id, entry, settings, work, true);
+                writing.put(id, entry, settings, work, Why::Walked);
             });
         }
     }
@@ -457,7 +461,8 @@ impl Keyspace {
         let id = database.walked_as;
         database.table.visit_unwalked(hash, |entry| {
             // What changes now must be written now.
-            writing.put(id, entry, settings, work, entry.key() != key);
+            let why = if entry.key() == key { Why::Changes } else { Why::Beside };
+            writing.put(id, entry, settings, work, why);
         });
         writing.windows.hold(cold.as_deref_mut());
         if writing.aside.len() > settings.limits.aside_bytes_max {

@@ -42,8 +42,10 @@ pub use stores::{MemberSighting, Proven, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
 
-/// See [`Snapshots::is_behind`].
-const BACKLOG_SHARE: u64 = 32;
+/// The part of `maxmemory` that may wait for the disk before the walk of a snapshot stops, if there
+/// is a tier; and bytes of a small one.
+const BACKLOG_SHARE: u64 = 64;
+const BACKLOG_BYTES_MIN: usize = 1 << 20;
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
@@ -51,6 +53,12 @@ const RETRY_NANOS: u64 = 60_000_000_000;
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy;
+
+/// Bytes that wait for the disk: so many stop the walk, and so many writing commands.
+struct Backlog {
+    bytes_max: usize,
+    bytes_blocking: usize,
+}
 
 /// How the snapshots of this life of a process went, for INFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,22 +288,25 @@ impl Snapshots {
         if self.running.is_some() && shard.engine.keyspace.snapshot_is_overfull() {
             return true;
         }
-        let bytes_max = self.backlog_bytes_blocking(shard);
+        let bytes_max = self.backlog_of(shard).bytes_blocking;
         self.running.as_ref().is_some_and(|running| running.backlog_bytes > bytes_max)
     }
 
-    /// With a tier memory is as little as `maxmemory` says. What waits for the disk is no part of
-    /// that, so it may be as much as a part of it.
-    fn backlog_bytes_blocking(&self, shard: &Shard) -> usize {
-        let Pace { backlog_bytes_blocking, backlog_bytes_max, .. } = self.pace;
-        match shard.engine.keyspace.settings.maxmemory {
-            0 => backlog_bytes_blocking,
-            _ if shard.tiering.is_none() => backlog_bytes_blocking,
-            maxmemory => {
-                let share = (maxmemory / BACKLOG_SHARE) as usize;
-                share
-                    .clamp(2 * backlog_bytes_max, backlog_bytes_blocking.max(2 * backlog_bytes_max))
-            }
+    /// What may wait for the disk. With a tier memory is as little as `maxmemory` says, of which
+    /// that is no part: so it may be as much as a part of it.
+    fn backlog_of(&self, shard: &Shard) -> Backlog {
+        let Pace { backlog_bytes_max, backlog_bytes_blocking, .. } = self.pace;
+        let maxmemory = shard.engine.keyspace.settings.maxmemory;
+        if maxmemory == 0 || shard.tiering.is_none() {
+            return Backlog {
+                bytes_max: backlog_bytes_max,
+                bytes_blocking: backlog_bytes_blocking,
+            };
+        }
+        let share = ((maxmemory / BACKLOG_SHARE) as usize).max(BACKLOG_BYTES_MIN);
+        Backlog {
+            bytes_max: share.min(backlog_bytes_max),
+            bytes_blocking: (2 * share).min(backlog_bytes_blocking),
         }
     }
 
@@ -304,7 +315,8 @@ impl Snapshots {
         // One that is wanted begins behind what has gathered, once the log takes that.
         let has_gathered = shard.has_gathered() && shard.gate() == Gate::Wait;
         let is_kept_waiting = has_gathered || shard.holds_records();
-        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
+        let bytes_max = self.backlog_of(shard).bytes_max;
+        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < bytes_max;
         let waits = shard.engine.keyspace.snapshot_waits_for_values();
         let walks = |it: &Running| walks(it) && !waits;
         self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
@@ -404,6 +416,7 @@ impl Snapshots {
 
     /// Walks one slice and cuts what was written into chunks.
     fn walk(&mut self, shard: &mut Shard) {
+        let bytes_max = self.backlog_of(shard).bytes_max;
         let Self { running: Some(running), store, pace, clock, status, .. } = self else { return };
         let keyspace = &mut shard.engine.keyspace;
         let limits = store.limits();
@@ -411,7 +424,7 @@ impl Snapshots {
         if is_part_full {
             keyspace.want_snapshot_cut();
         }
-        if !running.is_walked && running.backlog_bytes < pace.backlog_bytes_max {
+        if !running.is_walked && running.backlog_bytes < bytes_max {
             let began = clock.monotonic();
             for _ in 0..pace.steps_max {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);

@@ -521,9 +521,11 @@ impl Tiering {
         self.take_writes(keyspace);
         let spilled = keyspace.spill(bytes, self.limits.buckets_per_step, now);
         self.submit_writes(keyspace);
-        // A tier that is full may only lack a segment that is being cleaned.
+        // A tier that is full may only lack a segment that is being cleaned, or that a snapshot
+        // holds until it has read what is released there.
+        let is_held = || keyspace.cold().is_some_and(|cold| cold.tier.has_waiting());
         match spilled {
-            Spilled::Nothing if self.cleaner.is_busy() => Spilled::Behind,
+            Spilled::Nothing if self.cleaner.is_busy() || is_held() => Spilled::Behind,
             spilled => spilled,
         }
     }

@@ -213,6 +213,11 @@ impl Tier {
         self.segments.hold()
     }
 
+    /// Whether empty segments wait for holds to end.
+    pub fn has_waiting(&self) -> bool {
+        self.segments.waiting_count() > 0
+    }
+
     /// Ends a hold.
     pub fn unhold(&mut self, hold: Hold) {
         self.segments.unhold(&hold);

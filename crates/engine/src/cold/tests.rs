@@ -469,6 +469,10 @@ fn a_snapshot_says_when_it_has_noted_too_many_values_that_are_not_in_memory() {
         number += 1;
         assert!(number < 40_000, "it notes all of them");
     }
+    // What the walk comes to does not wait for what is about to be changed.
+    let keys = keyspace.snapshot_keys();
+    keyspace.walk_snapshot(1000, 1 << 20);
+    assert!(keyspace.snapshot_keys() >= keys + 1000);
     keyspace.read_snapshot_values();
     assert!(!keyspace.snapshot_is_overfull());
 }

@@ -2,9 +2,14 @@
 //!
 //! What stands before such a value in the file is noted at once, and where its bytes lie. A window
 //! of them is handed out to be read, in the order in which they lie there; when all have come, they
-//! are written. Meanwhile the walk fills the next window. Records never change, and while a window
-//! is not written the store gives no space of theirs to others: so the values may be changed,
-//! deleted or fetched meanwhile.
+//! are written. Meanwhile the next window fills. Records never change, and while a window is not
+//! written the store gives no space of theirs to others: so the values may be changed, deleted or
+//! fetched meanwhile.
+//!
+//! What the walk comes to lies together on the disk, and is read many times faster than what is
+//! noted because it is about to be changed, which lies anywhere. So each has windows of its own, or
+//! a snapshot amid many writes would go on as fast as these let it; and the sooner the walk has
+//! been everywhere, the less of them there is to note.
 
 use crate::cold::ColdStore;
 use crate::keyspace::Keyspace;
@@ -12,19 +17,47 @@ use crate::value::content::put_stored;
 use base::DatabaseId;
 use tier::{Hold, Place, Read};
 
-/// Values of a window: enough that neighbours on the disk are read together. A guess.
-const WINDOW_VALUES: usize = 4096;
+/// What makes a window of what the walk has come to full, in bytes of records and of what is known
+/// of each: enough that neighbours on the disk are read together. A guess. At most a part of
+/// `maxmemory`, of which it is no part.
+const WALKED_BYTES: usize = 4 << 20;
+const WALKED_BYTES_MIN: usize = 256 << 10;
+const WALKED_SHARE: u64 = 128;
 
-/// Bytes of a window's records; the last one may exceed them.
-const WINDOW_BYTES: usize = 4 << 20;
+/// Likewise of what is about to be changed. There are few neighbours to be read together, and
+/// whoever waits should not wait for long.
+const CHANGED_BYTES: usize = 512 << 10;
 
-/// So many windows' worth may be noted while one is read, before who writes has to wait: 2 MB of
-/// places, and 10 MB of short values when they are read.
-const OVERFULL_WINDOWS: usize = 4;
+/// So many windows' worth of that may be noted while one is read, before who writes has to wait: a
+/// command may note many values.
+const OVERFULL_WINDOWS: usize = 2;
+
+/// Why a value is noted, which says in which windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noted {
+    /// The walk has come to it.
+    Walked,
+    /// It, or what shares a cell with it, is about to be changed.
+    Changed,
+}
+
+/// A window that was handed out to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowId {
+    noted: Noted,
+    number: u64,
+}
 
 /// The windows of a snapshot.
-#[derive(Default)]
 pub(super) struct Windows {
+    walked: Pair,
+    changed: Pair,
+}
+
+/// A window that is being read, and the one that fills meanwhile.
+struct Pair {
+    /// What makes one full.
+    bytes_max: usize,
     gathering: Window,
     reading: Window,
     /// The number of the window that is being read.
@@ -34,6 +67,7 @@ pub(super) struct Windows {
 #[derive(Default)]
 struct Window {
     values: Vec<Value>,
+    /// Of the values' records, and of what is known of each.
     bytes: usize,
     /// Values whose bytes have not come.
     missing: usize,
@@ -58,58 +92,22 @@ impl Value {
     }
 }
 
-impl Windows {
-    pub fn add(&mut self, database: DatabaseId, head: Vec<u8>, place: Place) {
-        self.gathering.bytes += place.length() + head.len();
-        self.gathering.values.push(Value { database, head, place, content: None });
+impl Pair {
+    fn new(bytes_max: usize) -> Self {
+        let (gathering, reading) = (Window::default(), Window::default());
+        Self { bytes_max, gathering, reading, number: 0 }
     }
 
-    /// Whether the walk must wait for a window to be read.
-    pub fn is_full(&self) -> bool {
-        let Window { values, bytes, .. } = &self.gathering;
-        values.len() >= WINDOW_VALUES || *bytes >= WINDOW_BYTES
-    }
-
-    /// Whether nothing more should be noted: what is about to be changed is, whatever is full.
-    pub fn is_overfull(&self) -> bool {
-        let Window { values, bytes, .. } = &self.gathering;
-        values.len() >= OVERFULL_WINDOWS * WINDOW_VALUES
-            || *bytes >= OVERFULL_WINDOWS * WINDOW_BYTES
-    }
-
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.gathering.values.is_empty() && self.reading.values.is_empty()
     }
 
-    /// Whether a window is being read.
-    pub fn is_reading(&self) -> bool {
+    fn is_reading(&self) -> bool {
         !self.reading.values.is_empty()
     }
 
-    /// Forgets all that was noted.
-    pub fn clear(&mut self) {
-        self.gathering.values.clear();
-        self.reading.values.clear();
-    }
-
-    /// Has the store keep what was noted, and lets it go when that is written.
-    pub fn hold(&mut self, cold: Option<&mut ColdStore>) {
-        let Some(cold) = cold else { return };
-        for window in [&mut self.gathering, &mut self.reading] {
-            match window.hold.take() {
-                Some(hold) if window.values.is_empty() => cold.tier.unhold(hold),
-                None if !window.values.is_empty() => window.hold = Some(cold.tier.hold()),
-                hold => window.hold = hold,
-            }
-        }
-    }
-
-    /// The next window, to be read in this order, with its number; `None` while one is being read.
-    /// Values that are still in memory need not be read.
-    fn ask(&mut self, cold: &ColdStore) -> Option<(u64, Vec<(u32, Read)>)> {
-        if self.is_reading() || self.gathering.values.is_empty() {
-            return None;
-        }
+    /// The next window, to be read in this order. Values that are still in memory need not be read.
+    fn ask(&mut self, cold: &ColdStore) -> Vec<(u32, Read)> {
         std::mem::swap(&mut self.gathering, &mut self.reading);
         self.number += 1;
         self.reading.values.sort_unstable_by_key(|value| value.place);
@@ -121,14 +119,13 @@ impl Windows {
             }
         }
         self.reading.missing = reads.len();
-        Some((self.number, reads))
+        reads
     }
 
-    /// Takes the bytes of a value. What comes for another window is of no use.
-    fn put(&mut self, number: u64, index: u32, content: Vec<u8>) {
+    /// Takes the bytes of a value of the window that is being read.
+    fn put(&mut self, index: u32, content: Vec<u8>) {
         let Window { values, missing, .. } = &mut self.reading;
-        if number == self.number
-            && let Some(value) = values.get_mut(index as usize)
+        if let Some(value) = values.get_mut(index as usize)
             && value.content.is_none()
         {
             value.content = Some(content);
@@ -137,7 +134,7 @@ impl Windows {
     }
 
     /// The values of a window that has come as a whole.
-    pub fn take_read(&mut self) -> Vec<Value> {
+    fn take_read(&mut self) -> Vec<Value> {
         match self.reading.missing {
             0 => {
                 self.reading.bytes = 0;
@@ -148,35 +145,136 @@ impl Windows {
     }
 }
 
-impl Keyspace {
-    /// The cold values that the snapshot under way asks for: the number of their window, and what
-    /// to read for each. Whoever asks hands their bytes over ([`Self::put_snapshot_value`]).
-    pub fn snapshot_reads(&mut self) -> Option<(u64, Vec<(u32, Read)>)> {
-        let cold = self.cold.as_deref()?;
-        let snapshot = self.snapshot.as_deref_mut()?;
-        let is_due = snapshot.writing.windows.is_full() || snapshot.is_walked(&self.databases);
-        if !is_due {
+impl Windows {
+    /// Of a keyspace with this `maxmemory`.
+    pub fn new(maxmemory: u64) -> Self {
+        let share = match maxmemory {
+            0 => WALKED_BYTES,
+            maxmemory => (maxmemory / WALKED_SHARE) as usize,
+        };
+        let walked = Pair::new(share.clamp(WALKED_BYTES_MIN, WALKED_BYTES));
+        Self { walked, changed: Pair::new(CHANGED_BYTES) }
+    }
+
+    pub fn add(&mut self, noted: Noted, database: DatabaseId, head: Vec<u8>, place: Place) {
+        let pair = self.pair_mut(noted);
+        pair.gathering.bytes += place.length() + head.capacity() + size_of::<Value>();
+        pair.gathering.values.push(Value { database, head, place, content: None });
+    }
+
+    fn pair(&self, noted: Noted) -> &Pair {
+        match noted {
+            Noted::Walked => &self.walked,
+            Noted::Changed => &self.changed,
+        }
+    }
+
+    fn pair_mut(&mut self, noted: Noted) -> &mut Pair {
+        match noted {
+            Noted::Walked => &mut self.walked,
+            Noted::Changed => &mut self.changed,
+        }
+    }
+
+    /// Whether the walk must wait for a window to be read.
+    pub fn stop_walk(&self) -> bool {
+        self.walked.gathering.bytes >= self.walked.bytes_max
+    }
+
+    /// Whether nothing more should be noted: what is about to be changed is, whatever is full.
+    pub fn is_overfull(&self) -> bool {
+        self.changed.gathering.bytes >= OVERFULL_WINDOWS * self.changed.bytes_max
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.walked.is_empty() && self.changed.is_empty()
+    }
+
+    /// Forgets all that was noted.
+    pub fn clear(&mut self) {
+        for pair in [&mut self.walked, &mut self.changed] {
+            pair.gathering.values.clear();
+            pair.reading.values.clear();
+        }
+    }
+
+    /// Has the store keep what was noted, and lets it go when that is written.
+    pub fn hold(&mut self, cold: Option<&mut ColdStore>) {
+        let Some(cold) = cold else { return };
+        for pair in [&mut self.walked, &mut self.changed] {
+            for window in [&mut pair.gathering, &mut pair.reading] {
+                match window.hold.take() {
+                    Some(hold) if window.values.is_empty() => cold.tier.unhold(hold),
+                    None if !window.values.is_empty() => window.hold = Some(cold.tier.hold()),
+                    hold => window.hold = hold,
+                }
+            }
+        }
+    }
+
+    /// The next window to be read, if one is full, or the walk `is_over` and it will get no fuller.
+    fn ask(
+        &mut self,
+        noted: Noted,
+        is_over: bool,
+        cold: &ColdStore,
+    ) -> Option<(WindowId, Vec<(u32, Read)>)> {
+        let pair = self.pair_mut(noted);
+        let is_due =
+            pair.gathering.bytes >= pair.bytes_max || is_over && !pair.gathering.values.is_empty();
+        if !is_due || pair.is_reading() {
             return None;
         }
-        let asked = snapshot.writing.windows.ask(cold);
+        let reads = pair.ask(cold);
+        Some((WindowId { noted, number: pair.number }, reads))
+    }
+
+    /// Takes the bytes of a value. What comes for another window is of no use.
+    fn put(&mut self, window: WindowId, index: u32, content: Vec<u8>) {
+        let pair = self.pair_mut(window.noted);
+        if pair.number == window.number {
+            pair.put(index, content);
+        }
+    }
+
+    fn is_reading(&self, window: WindowId) -> bool {
+        let pair = self.pair(window.noted);
+        pair.is_reading() && pair.number == window.number
+    }
+
+    /// The values of windows that have come as a whole.
+    pub fn take_read(&mut self) -> Vec<Value> {
+        let mut values = self.changed.take_read();
+        values.append(&mut self.walked.take_read());
+        values
+    }
+}
+
+impl Keyspace {
+    /// Cold values that the snapshot under way asks for: their window, and what to read for each.
+    /// Whoever asks hands their bytes over ([`Self::put_snapshot_value`]) before asking again for
+    /// what is noted for the same reason.
+    pub fn snapshot_reads(&mut self, noted: Noted) -> Option<(WindowId, Vec<(u32, Read)>)> {
+        let cold = self.cold.as_deref()?;
+        let snapshot = self.snapshot.as_deref_mut()?;
+        let is_over = snapshot.is_walked(&self.databases);
+        let asked = snapshot.writing.windows.ask(noted, is_over, cold);
         if asked.as_ref().is_some_and(|(_, reads)| reads.is_empty()) {
             self.write_read_values();
-            return None;
         }
         asked
     }
 
     /// The bytes of a cold value that the snapshot under way asked for.
-    pub fn put_snapshot_value(&mut self, window: u64, index: u32, content: Vec<u8>) {
+    pub fn put_snapshot_value(&mut self, window: WindowId, index: u32, content: Vec<u8>) {
         let Some(snapshot) = self.snapshot.as_deref_mut() else { return };
         snapshot.writing.windows.put(window, index, content);
         self.write_read_values();
     }
 
-    /// Whether the snapshot under way is reading the window with this number.
-    pub fn is_snapshot_window(&self, window: u64) -> bool {
-        let is_it = |windows: &Windows| windows.is_reading() && windows.number == window;
-        self.snapshot.as_deref().is_some_and(|snapshot| is_it(&snapshot.writing.windows))
+    /// Whether the snapshot under way is reading this window.
+    pub fn is_snapshot_window(&self, window: WindowId) -> bool {
+        self.snapshot.as_deref().is_some_and(|it| it.writing.windows.is_reading(window))
     }
 
     fn write_read_values(&mut self) {
@@ -192,7 +290,7 @@ impl Keyspace {
     pub fn snapshot_waits_for_values(&self) -> bool {
         let waits = |snapshot: &crate::snapshot::Snapshot| {
             let windows = &snapshot.writing.windows;
-            windows.is_full() || !windows.is_empty() && snapshot.is_walked(&self.databases)
+            windows.stop_walk() || !windows.is_empty() && snapshot.is_walked(&self.databases)
         };
         self.snapshot.as_deref().is_some_and(waits)
     }
@@ -205,7 +303,11 @@ impl Keyspace {
 
     /// Reads what the snapshot under way asks for, at once: where nobody reads for it.
     pub fn read_snapshot_values(&mut self) {
-        while let Some((window, reads)) = self.snapshot_reads() {
+        let next = |keyspace: &mut Self| {
+            let reads = keyspace.snapshot_reads(Noted::Changed);
+            reads.or_else(|| keyspace.snapshot_reads(Noted::Walked))
+        };
+        while let Some((window, reads)) = next(self) {
             for (index, read) in reads {
                 let cold = self.cold.as_deref();
                 let content = cold.and_then(|cold| cold.content_at(read.place().bits()));

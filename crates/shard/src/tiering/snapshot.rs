@@ -4,6 +4,7 @@
 use super::{Brought, TieringStatistics, read_record};
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
 use engine::keyspace::Keyspace;
+use engine::snapshot::{Noted, WindowId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tier::{Read, Sealer};
@@ -13,24 +14,39 @@ use tier::{Read, Sealer};
 const SPAN_BYTES_MAX: u64 = 256 << 10;
 const GAP_BYTES_MAX: u64 = 16 << 10;
 
-/// Spans that are read at a time: others wait for their values, a snapshot has time.
-const SPANS_MAX: usize = 2;
+/// Of each kind of windows so much is read at a time: spans, so that a client's read waits behind a
+/// few of them at most; and bytes, since one that is long takes as long as many.
+const SPANS_MAX: usize = 8;
+const READING_BYTES_MAX: u64 = 2 * SPAN_BYTES_MAX;
 
-/// The reads of the snapshot under way.
-#[derive(Default)]
+/// The reads of the snapshot under way. It has time for what its walk has come to, and that lies
+/// together; what is about to be changed lies anywhere, and whoever changes it may wait.
 pub(super) struct SnapshotReader {
+    lanes: [Lane; 2],
+}
+
+/// Reads of one kind of windows.
+struct Lane {
+    noted: Noted,
     spans: VecDeque<Span>,
-    reading: BTreeMap<DiskTicket, u64>,
+    reading: BTreeMap<DiskTicket, Reading>,
+    reading_bytes: u64,
+}
+
+/// A span that is being read: its window, and its bytes.
+struct Reading {
+    window: WindowId,
+    bytes: u64,
 }
 
 /// Records that lie near each other.
 struct Span {
-    window: u64,
+    window: WindowId,
     reads: Vec<(u32, Read)>,
 }
 
 /// Divides reads, which are in the order of the file, into spans.
-fn spans_of(window: u64, reads: Vec<(u32, Read)>) -> VecDeque<Span> {
+fn spans_of(window: WindowId, reads: Vec<(u32, Read)>) -> VecDeque<Span> {
     let mut spans: VecDeque<Span> = VecDeque::new();
     for (index, read) in reads {
         let end = read.offset() + read.length() as u64;
@@ -81,9 +97,55 @@ fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> Vec<(u32, Bro
     each.collect()
 }
 
+impl Lane {
+    fn new(noted: Noted) -> Self {
+        Self { noted, spans: VecDeque::new(), reading: BTreeMap::new(), reading_bytes: 0 }
+    }
+
+    /// Asks what the snapshot wants, and has it read.
+    fn go_on(
+        &mut self,
+        keyspace: &mut Keyspace,
+        file: &Arc<dyn DiskFile>,
+        sealer: &Arc<Sealer>,
+        queue: &mut dyn DiskQueue,
+    ) {
+        // What still comes for a snapshot that was given up must not be taken for the next one's.
+        while self.spans.is_empty()
+            && self.reading.is_empty()
+            && let Some((window, reads)) = keyspace.snapshot_reads(self.noted)
+        {
+            self.spans = spans_of(window, reads);
+        }
+        while self.reading.len() < SPANS_MAX
+            && self.reading_bytes < READING_BYTES_MAX
+            && let Some(span) = self.spans.pop_front()
+        {
+            let (file, sealer) = (Arc::clone(file), Arc::clone(sealer));
+            let reading = Reading { window: span.window, bytes: span.end() - span.start() };
+            let job = move || -> DiskOutcome { Box::new(read_span(&*file, &sealer, &span)) };
+            self.reading_bytes += reading.bytes;
+            self.reading.insert(queue.submit(Box::new(job)), reading);
+        }
+    }
+
+    /// The window that a read belongs to, if it is one of these, and has ended.
+    fn take(&mut self, ticket: DiskTicket) -> Option<WindowId> {
+        let Reading { window, bytes } = self.reading.remove(&ticket)?;
+        self.reading_bytes -= bytes;
+        Some(window)
+    }
+}
+
+impl Default for SnapshotReader {
+    fn default() -> Self {
+        Self { lanes: [Noted::Changed, Noted::Walked].map(Lane::new) }
+    }
+}
+
 impl SnapshotReader {
     pub(super) fn is_busy(&self) -> bool {
-        !self.reading.is_empty()
+        self.lanes.iter().any(|lane| !lane.reading.is_empty())
     }
 
     /// Asks what the snapshot wants, and has it read.
@@ -94,18 +156,8 @@ impl SnapshotReader {
         sealer: &Arc<Sealer>,
         queue: &mut dyn DiskQueue,
     ) {
-        while self.spans.is_empty()
-            && self.reading.is_empty()
-            && let Some((window, reads)) = keyspace.snapshot_reads()
-        {
-            self.spans = spans_of(window, reads);
-        }
-        while self.reading.len() < SPANS_MAX
-            && let Some(span) = self.spans.pop_front()
-        {
-            let (file, sealer, window) = (Arc::clone(file), Arc::clone(sealer), span.window);
-            let job = move || -> DiskOutcome { Box::new(read_span(&*file, &sealer, &span)) };
-            self.reading.insert(queue.submit(Box::new(job)), window);
+        for lane in &mut self.lanes {
+            lane.go_on(keyspace, file, sealer, queue);
         }
     }
 
@@ -117,7 +169,8 @@ impl SnapshotReader {
         keyspace: &mut Keyspace,
         statistics: &mut TieringStatistics,
     ) {
-        let Some(window) = self.reading.remove(&ticket) else { return };
+        let window = self.lanes.iter_mut().find_map(|lane| lane.take(ticket));
+        let Some(window) = window else { return };
         let Ok(brought) = outcome.downcast::<Vec<(u32, Brought)>>() else { return };
         statistics.reads += 1;
         for (index, brought) in *brought {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 
 const NOW: UnixMillis = UnixMillis(1);
 const HERE: DatabaseId = DatabaseId(0);
+const DELETE: Effect<'_> = Effect::Delete { reason: DeleteReason::Command };
 
 /// A queue whose jobs run when the test says so.
 #[derive(Clone, Default)]
@@ -221,7 +222,7 @@ fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
     }
     // Every other record goes: a segment is cleaned when more come.
     for key in keys.iter().step_by(2) {
-        tiered.apply(key, &Effect::Delete { reason: DeleteReason::Command });
+        tiered.apply(key, &DELETE);
     }
     let mut more = 0..;
     while !tiered.tiering.cleaner.is_busy() {
@@ -303,4 +304,39 @@ fn a_request_that_needs_many_values_has_its_reads_however_many_others_there_are(
         tiered.poll();
     }
     assert!((10..20).filter(|number| is_here(&tiered, *number)).count() >= 5);
+}
+
+#[test]
+fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
+    let mut tiered = Tiered::new();
+    let mut keys = Vec::new();
+    while keys.last().is_none_or(|key: &String| tiered.place(key).is_some()) {
+        keys.push(format!("key{}", keys.len()));
+        tiered.put(&keys[keys.len() - 1], 1);
+        tiered.settle();
+    }
+    assert_eq!(tiered.tiering.spill(&mut tiered.keyspace, 1, NOW), Spilled::Nothing);
+    // It notes the places of some, which must be kept until it has read them.
+    tiered.keyspace.begin_snapshot(NOW);
+    for key in &keys[..keys.len() - 2] {
+        tiered.keyspace.apply(HERE, key.as_bytes(), &DELETE).expect("it fits");
+    }
+    // More take what was free.
+    keys.clear();
+    while keys.last().is_none_or(|key: &String| tiered.place(key).is_some()) {
+        keys.push(format!("more{}", keys.len()));
+        tiered.put(&keys[keys.len() - 1], 1);
+        tiered.keyspace.cold_mut().expect("it has a tier").tier.close_pieces();
+        tiered.writes.run();
+        tiered.tiering.take_writes(&mut tiered.keyspace);
+        tiered.tiering.submit_writes(&mut tiered.keyspace);
+    }
+    let cold_keys = tiered.keyspace.cold_keys();
+    assert_eq!(tiered.tiering.spill(&mut tiered.keyspace, 1, NOW), Spilled::Behind);
+    while !tiered.keyspace.walk_snapshot(100, 1 << 20) {
+        tiered.poll();
+        tiered.reads.run();
+    }
+    tiered.keyspace.spill_all(NOW);
+    assert!(tiered.keyspace.cold_keys() > cold_keys, "what was held is free");
 }
