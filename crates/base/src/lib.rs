@@ -12,6 +12,7 @@
 //! | [`slow_memory`] | how values are divided between ordinary and slow memory |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`tls`] | settings of encrypted connections |
+//! | [`secrets`] | what a secret leaves behind |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
 //! | [`sha1`] | the hash that names scripts, and of which DEBUG DIGEST is made |
 //!
@@ -24,6 +25,7 @@ pub mod driver;
 pub mod heap;
 pub mod ids;
 pub mod machine;
+pub mod secrets;
 pub mod seeds;
 pub mod sha1;
 pub mod slow_memory;

@@ -5,10 +5,12 @@ use base::driver::Waker;
 use shard::tiering::{OpenTier, TierFiles};
 use std::io;
 use std::path::Path;
+use tier::Keys;
 use world::disk::RealDisk;
 use world::disk_pool::ThreadDiskPool;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::entropy::fill_random;
+use world::secret_page::SecretPage;
 
 /// Opens tiers on this machine's disks.
 pub struct RealTier {
@@ -22,9 +24,12 @@ impl OpenTier for RealTier {
         let reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
         let urgent = ThreadDiskPool::start("tier-urgent", readers, self.waker.clone())?;
         let writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
-        let mut key = [0; 64];
-        fill_random(&mut key);
+        let keys = SecretPage::new(|| {
+            let mut key = [0; 64];
+            fill_random(&mut key);
+            Keys::new(&key)
+        })?;
         let (reads, writes) = (Box::new(reads), Box::new(writes));
-        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), key })
+        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), keys: Box::new(keys) })
     }
 }

@@ -36,7 +36,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tier::{Place, Read, Sealer, Tier, Write, WriteId};
+use tier::{HeldKeys, Place, Read, Sealer, Tier, Write, WriteId};
 
 /// What a tier's file is made of.
 pub struct TierFiles {
@@ -49,7 +49,7 @@ pub struct TierFiles {
     /// Runs several jobs at once, as `reads` does: what nobody can wait for but by standing still.
     pub urgent: Box<dyn DiskQueue>,
     /// Random, for this file alone.
-    pub key: [u8; 64],
+    pub keys: HeldKeys,
 }
 
 /// Makes a tier's file, and the threads that read and write it.
@@ -243,10 +243,10 @@ impl ColdSource for BlockingSource {
 
 impl Tiering {
     pub fn new(files: TierFiles, limits: TieringLimits, capacity_bytes: u64) -> Self {
-        let TierFiles { file, reads, writes, urgent, key } = files;
+        let TierFiles { file, reads, writes, urgent, keys } = files;
         Self {
             file,
-            sealer: Arc::new(Sealer::new(&key)),
+            sealer: Arc::new(Sealer::with(keys)),
             reads,
             writes,
             urgent: Rc::new(RefCell::new(urgent)),

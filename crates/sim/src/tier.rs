@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use structures::entry::ValueRef;
-use tier::Place;
+use tier::{Keys, Place};
 
 /// How long a job on the file takes at least, in nanoseconds.
 const JOB_NANOS: u64 = 50_000;
@@ -56,9 +56,10 @@ impl OpenTier for SimTier {
         let urgent = SimDiskQueue::pool(timeline, draw(), readers, nanos, waker.clone());
         let writes = SimDiskQueue::new(timeline, draw(), nanos, waker.clone());
         let mut random = draw();
-        let key = std::array::from_fn(|_| random.draw() as u8);
+        let keys = Keys::new(&std::array::from_fn(|_| random.draw() as u8));
+        let keys = Box::new(Box::new(keys));
         let (reads, writes) = (Box::new(reads), Box::new(writes));
-        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), key })
+        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), keys })
     }
 }
 

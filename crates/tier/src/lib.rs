@@ -61,6 +61,6 @@ pub use pieces::{Write, WriteId};
 pub use place::Place;
 pub use read::{Content, Read};
 pub use record::Damaged;
-pub use seal::Sealer;
+pub use seal::{HeldKeys, Keys, Sealer};
 pub use segments::Hold;
 pub use tier::{Refused, Tier};

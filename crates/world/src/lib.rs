@@ -17,6 +17,7 @@
 //! | [`machine`] | the process as the kernel describes it |
 //! | [`numa`] | memory nodes: which are slow, and ranges of addresses that lie on one |
 //! | [`secret_file`] | files that only who may can read |
+//! | [`secret_page`] | secrets in memory that no core dump has |
 //! | [`process`] | files about the process: its log, its id |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`systemd`] | readiness, told to the service manager |
@@ -40,6 +41,7 @@ pub mod numa;
 pub mod process;
 mod reclaim;
 pub mod secret_file;
+pub mod secret_page;
 pub mod systemd;
 pub mod tls;
 mod vmclock;

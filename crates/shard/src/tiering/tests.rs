@@ -5,6 +5,7 @@ use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect};
 use engine::settings::Settings;
 use std::sync::{Mutex, MutexGuard};
+use tier::Keys;
 
 const NOW: UnixMillis = UnixMillis(1);
 const HERE: DatabaseId = DatabaseId(0);
@@ -136,7 +137,7 @@ impl Tiered {
             reads: Box::new(reads.clone()),
             writes: Box::new(writes.clone()),
             urgent: Box::new(Queue::default()),
-            key: std::array::from_fn(|number| number as u8),
+            keys: Box::new(Box::new(Keys::new(&std::array::from_fn(|number| number as u8)))),
         };
         let limits = TieringLimits { tier: LIMITS, ..TieringLimits::default() };
         let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
