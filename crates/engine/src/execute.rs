@@ -1,5 +1,6 @@
 //! Runs one command against the keyspace.
 
+use crate::cold::place_of;
 use crate::command::{Args, DataFn, Outcome};
 use crate::effect::DeleteReason;
 use crate::expiries::Expiries;
@@ -7,6 +8,7 @@ use crate::ids::KeyHash;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::random::Random;
+use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::unit::{Context, Overdue, Unit};
 use crate::value::EntryRef;
@@ -14,6 +16,13 @@ use crate::value::hash::next_expiry;
 use crate::view::View;
 use base::{DatabaseId, UnixMillis};
 use resp::Reply;
+use tier::Place;
+
+/// Hashes that are read at a time because fields of them are due.
+const FETCHED_AT_ONCE: usize = 16;
+
+/// As many deletions reading one of them counts for.
+const FETCHED_COST: usize = 10;
 
 /// The keyspace and what commands need beside it.
 pub struct Engine {
@@ -219,6 +228,12 @@ impl Engine {
             if *left == 0 {
                 return true;
             }
+            match self.fetch_due_fields(context, at, hash) {
+                Ok(0) => {}
+                Ok(fetched) => *left = left.saturating_sub(fetched * FETCHED_COST),
+                // This life ends.
+                Err(_) => return false,
+            }
             let key = self.key_where(id, hash, |entry| next_expiry(entry) == Some(at));
             let dropped = key.map_or(0, |key| {
                 self.tx(context, unit, interest).drop_fields(id, hash, &key, *left)
@@ -229,6 +244,29 @@ impl Engine {
             *left = left.saturating_sub(dropped.max(1));
         }
         false
+    }
+
+    /// If the hash that is due first is not in memory, it comes, and with it some of those behind
+    /// it that are due as well; how many.
+    fn fetch_due_fields(
+        &mut self,
+        context: Context,
+        at: i64,
+        hash: KeyHash,
+    ) -> Result<usize, Refusal> {
+        let database = self.keyspace.database(context.database);
+        let cold_place = |at, hash| {
+            let is_it = |entry: EntryRef<'_>| entry.is_cold() && next_expiry(entry) == Some(at);
+            let entry = database.table.find_where(hash, is_it)?;
+            place_of(entry).and_then(Place::from_bits).map(|place| (place, hash))
+        };
+        if database.cold_keys() == 0 || cold_place(at, hash).is_none() {
+            return Ok(0);
+        }
+        let due = database.field_expiries.until(context.now.0).take(FETCHED_AT_ONCE);
+        let cold: Vec<_> = due.filter_map(|(at, hash)| cold_place(at, hash)).collect();
+        let count = cold.len();
+        self.keyspace.fetch_together(cold).map(|()| count)
     }
 
     /// The key with this key hash whose entry `is_wanted`.

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::value::hash::next_expiry;
-use crate::value::{Awaited, Entry, EntryRef, Recipe, is_past};
+use crate::value::{Awaited, Entry, EntryRef, Recipe};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
@@ -276,7 +276,7 @@ impl Keyspace {
     /// Whether a key exists and is due, or all of its fields are.
     pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let entry = self.database(database).find(self.hash(key), key);
-        entry.is_some_and(|entry| is_past(entry, now.0))
+        entry.is_some_and(|entry| self.is_past(entry, now.0))
     }
 
     /// Whether a key holds a field that is due and not yet deleted.

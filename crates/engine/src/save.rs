@@ -6,6 +6,7 @@ use crate::rdb::length::{put_length, put_string};
 use crate::rdb::{Crc64, opcode};
 use crate::settings::{EvictionPolicy, Settings};
 use crate::value::EntryRef;
+use crate::value::content::kind_of_tag;
 use crate::value::stored::{kind_of, put_value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
@@ -70,7 +71,7 @@ pub fn put_key(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settings
         put_length(out, u64::from(access::idle_seconds(entry.access(), now)));
     }
     out.push(match entry.value() {
-        ValueRef::Cold(_) => entry.tag(),
+        ValueRef::Cold(_) => kind_of_tag(entry.tag()),
         value => kind_of(value),
     });
     put_string(out, entry.key());

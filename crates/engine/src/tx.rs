@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::unit::{Context, Overdue, TimeoutReply, Unit, Wait};
 use crate::value::hash::Seen;
-use crate::value::{self, Awaited, EntryRef, StringValue, Value, is_past};
+use crate::value::{self, Awaited, EntryRef, StringValue, Value};
 use crate::view::View;
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
@@ -124,7 +124,7 @@ impl<'a> Tx<'a> {
             return Some(entry);
         }
         let by = self.context.hidden_by();
-        let is_hidden = is_past(entry, by);
+        let is_hidden = self.keyspace.is_past(entry, by);
         if is_hidden || value::hash::next_expiry(entry).is_some_and(|at| at <= by) {
             self.unit.rests_on_clock = true;
             self.interest.hid(self.keyspace, key);

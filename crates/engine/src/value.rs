@@ -192,7 +192,7 @@ pub fn type_name(entry: EntryRef<'_>) -> &'static str {
     match entry.value() {
         ValueRef::Boxed(value) => value.type_name(),
         ValueRef::Bytes(_) | ValueRef::Integer(_) => "string",
-        ValueRef::Cold(_) => content::kind_is(entry.tag()).0,
+        ValueRef::Cold(_) => content::tag_is(entry.tag()).0,
     }
 }
 
@@ -238,7 +238,7 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
         ValueRef::Integer(_) => "int",
         ValueRef::Bytes(bytes) if bytes.len() <= text::EMBSTR_BYTES_MAX => "embstr",
         ValueRef::Bytes(_) => "raw",
-        ValueRef::Cold(cold) => match content::kind_is(entry.tag()).1 {
+        ValueRef::Cold(cold) => match content::tag_is(entry.tag()).1 {
             "raw" if usize::from(cold.count) <= text::EMBSTR_BYTES_MAX => "embstr",
             encoding => encoding,
         },

@@ -130,7 +130,7 @@ impl<'a> View<'a> {
             return true;
         }
         self.note_expired(database, entry.key());
-        !is_past && !value::is_past(entry, by)
+        !is_past && !self.keyspace.is_past(entry, by)
     }
 
     /// A hash without the fields that are due.
@@ -164,7 +164,8 @@ impl<'a> View<'a> {
         if value::type_name(entry) != type_name {
             return Err(Refusal::WRONG_TYPE);
         }
-        if let Some(count) = value::known_count(entry) {
+        let is_due = hash::next_expiry(entry).is_some_and(|at| at <= self.context.hidden_by());
+        if !is_due && let Some(count) = value::known_count(entry) {
             return Ok(count.into());
         }
         of(self, self.keyspace.with_value(entry)?.as_ref())

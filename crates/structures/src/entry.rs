@@ -10,13 +10,14 @@
 //!  │ access  │tag │ flags │ key length │ expiry, ms (opt) │ key │ value                     │
 //!  │ 24 bits │ 8  │       │ varint     │ i64              │     │ varint length + bytes     │
 //!  └──────────────┴───────┴────────────┼──────────────────┼─────┤ or i64                    │
-//!                                      │ copy (opt), u64  │     │ or pointer to a boxed V   │
+//!                                      │ copy or due (opt)│     │ or pointer to a boxed V   │
 //!                                      └──────────────────┘     │ or a place, and a count   │
 //!                                                               └───────────────────────────┘
 //! ```
 //! A value that is *cold* is not in memory: what stands here is where it lies, to whoever stored
-//! it. One that is in memory may have a *copy* there, until it is changed: whatever changes the
-//! value in its entry makes the entry forget the copy.
+//! it, and when a part of it is *due*, if that ever is. One that is in memory may have a *copy*
+//! there, until it is changed: whatever changes the value in its entry makes the entry forget the
+//! copy.
 //!
 //! A key of 16 bytes with a value of 100 takes 4 + 1 + 1 + 16 + 1 + 100 = 123 bytes: the class of
 //! 128. The *tag* is the engine's (type and encoding), *access* is the LRU clock or the LFU
@@ -67,6 +68,8 @@ pub struct Cold {
     /// How many elements or bytes it has; [`Self::COUNT_UNKNOWN`] if that is unknown, or more than
     /// can be said.
     pub count: u16,
+    /// When the first of its parts expires, if any does: Unix time in milliseconds.
+    pub due: Option<i64>,
 }
 
 impl Cold {

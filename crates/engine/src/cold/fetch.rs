@@ -5,8 +5,9 @@ use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
-use crate::value::content::with_payload;
-use crate::value::{Entry, EntryRef, entry_bytes};
+use crate::value::content::{count_of, with_payload};
+use crate::value::hash::next_expiry;
+use crate::value::{Entry, EntryRef, entry_bytes, is_past};
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
 use tier::{Place, Read};
@@ -179,9 +180,22 @@ impl Keyspace {
             }
             count += 1;
         }
+        self.fetch_together(cold)?;
+        Ok(count)
+    }
+
+    /// Has these values in memory, by place and hash of the key: what must be read is read
+    /// together.
+    ///
+    /// # Errors
+    /// One is lost, which is noted.
+    pub(crate) fn fetch_together(
+        &mut self,
+        mut cold: Vec<(Place, KeyHash)>,
+    ) -> Result<(), Refusal> {
         cold.sort_unstable();
         cold.dedup();
-        let Some(store) = &self.cold else { return Ok(count) };
+        let Some(store) = &self.cold else { return Ok(()) };
         let mut reads = Vec::new();
         let mut fetched = Vec::new();
         for (place, hash) in cold {
@@ -206,7 +220,16 @@ impl Keyspace {
         for (place, hash, content) in fetched {
             self.put_fetched(hash, place, &content);
         }
-        Ok(count)
+        Ok(())
+    }
+
+    /// Whether a key is due by a Unix time in milliseconds, or all of its fields are. A hash that
+    /// is not in memory is looked at if one of its fields is due; if it is lost, it is not past.
+    pub(crate) fn is_past(&self, entry: EntryRef<'_>, by: i64) -> bool {
+        if !entry.is_cold() || next_expiry(entry).is_none_or(|at| at > by) {
+            return is_past(entry, by);
+        }
+        self.with_value(entry).is_ok_and(|found| is_past(found.as_ref(), by))
     }
 
     /// The entry with its value: beside the keyspace, if the value is not in memory. For who looks
@@ -318,7 +341,8 @@ impl ColdStore {
     }
 }
 
-/// A payload that says where the value lies.
-pub(super) fn away(place: Place, count: u16) -> Payload<'static, crate::value::Value> {
-    Payload::Cold(structures::Cold { place: place.bits(), count })
+/// A payload that says where the value of an entry lies.
+pub(super) fn away(place: Place, entry: EntryRef<'_>) -> Payload<'static, crate::value::Value> {
+    let (count, due) = (count_of(entry.value()), next_expiry(entry));
+    Payload::Cold(structures::Cold { place: place.bits(), count, due })
 }

@@ -11,8 +11,8 @@ use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::settings::Settings;
 use crate::snapshot::needs_in_memory;
-use crate::value::content::{count_of, may_go, put_content};
-use crate::value::stored::kind_of;
+use crate::value::content::{may_go, put_content, tag_of};
+use crate::value::hash::next_expiry;
 use crate::value::text::EMBSTR_BYTES_MAX;
 use crate::value::{EntryRef, Value, entry_bytes};
 use base::{DatabaseId, UnixMillis};
@@ -126,7 +126,7 @@ impl Keyspace {
             }
             for hash in hashes {
                 let Some(cold) = self.cold.as_deref() else { return };
-                let may_go = |entry: EntryRef<'_>| self.may_spill(entry, &cold.limits);
+                let may_go = |entry: EntryRef<'_>| self.may_spill(entry, &cold.limits, now);
                 let is_there = self.database(id).table.find_where(*hash, may_go).is_some();
                 if is_there
                     && !cold.is_pinned(*hash)
@@ -197,7 +197,9 @@ impl Keyspace {
         victims.clear();
         let database = &self.databases[hand.database];
         let next = database.table.sweep(hand.position, BUCKETS_AT_ONCE, |entry| {
-            if rank(entry, now, &self.settings) >= hand.rank_min && self.may_spill(entry, limits) {
+            if rank(entry, now, &self.settings) >= hand.rank_min
+                && self.may_spill(entry, limits, now)
+            {
                 let hash = self.hasher.hash(entry.key());
                 if pins.is_empty() || !pins.contains_key(&hash) {
                     victims.push(hash);
@@ -285,15 +287,15 @@ impl Keyspace {
         let entry = found.as_ref();
         let copy = || entry.copy_place().and_then(Place::from_bits);
         let Some(place) = written.or_else(copy) else { return };
-        let (kind, count) = (kind_of(entry.value()), count_of(entry.value()));
+        let (tag, payload) = (tag_of(entry.value()), away(place, entry));
         let before = entry_bytes(entry);
         let mut value = None;
         found.update(|entry| {
-            let (entry, boxed) = entry.with_payload(away(place, count));
+            let (entry, boxed) = entry.with_payload(payload);
             value = boxed;
             entry
         });
-        found.as_ref().set_tag(kind);
+        found.as_ref().set_tag(tag);
         let after = entry_bytes(found.as_ref());
         database.entry_bytes = database.entry_bytes + after - before;
         database.cold_keys += 1;
@@ -306,7 +308,7 @@ impl Keyspace {
     }
 
     /// Whether the value of an entry may be spilled now.
-    fn may_spill(&self, entry: EntryRef<'_>, limits: &ColdLimits) -> bool {
+    fn may_spill(&self, entry: EntryRef<'_>, limits: &ColdLimits, now: UnixMillis) -> bool {
         let value = entry.value();
         let bytes = match value {
             ValueRef::Bytes(text) => text.len(),
@@ -317,10 +319,13 @@ impl Keyspace {
             ValueRef::Integer(_) | ValueRef::Cold(_) => return false,
         };
         let freed = entry_bytes(entry).saturating_sub(entry.bytes_if_cold());
+        // It would come back at once.
+        let is_due = next_expiry(entry).is_some_and(|at| at <= now.0);
         let is_writing = self.snapshot.is_some() && needs_in_memory(value, &self.settings);
         (limits.value_bytes_min..=limits.value_bytes_max).contains(&bytes)
             && freed >= limits.freed_bytes_min
             && may_go(value)
+            && !is_due
             && !is_writing
     }
 

@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::effect::{DeleteReason, Effect, End};
 use crate::settings::Settings;
 use crate::testing::{ALL_COLD, Bench, MemoryFile, holdings};
+use crate::unit::Overdue;
 use base::{DatabaseId, HashKey, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
@@ -54,6 +55,8 @@ fn every_type_comes_back_as_it_went() {
         "SADD integers 1 2 3 4 5".to_owned(),
         format!("SADD set a b {long}"),
         format!("ZADD sorted 1 a 2 {long}"),
+        format!("HSET timed f {} g 2", &long[..60]),
+        "HPEXPIREAT timed 1800000000000 FIELDS 1 g".to_owned(),
         format!("XADD stream 1-1 f {long}"),
         "XGROUP CREATE stream g 0".to_owned(),
         "XREADGROUP GROUP g c COUNT 1 STREAMS stream >".to_owned(),
@@ -63,11 +66,15 @@ fn every_type_comes_back_as_it_went() {
     // Tables that are as small as what has another encoding otherwise.
     for number in 0..600 {
         bench.run(&format!("HSET table f{number} {number}"));
+        bench.run(&format!(
+            "HSETEX expiring PXAT 18000000000{number:02} FIELDS 1 f{number} {number}"
+        ));
         bench.run(&format!("ZADD tree {number} m{number}"));
         bench.run(&format!("RPUSH long {long}{number}"));
     }
     for number in 5..600 {
         bench.run(&format!("HDEL table f{number}"));
+        bench.run(&format!("HDEL expiring f{number}"));
         bench.run(&format!("ZREM tree m{number}"));
     }
     bench.run("EXPIRE list 100");
@@ -93,6 +100,45 @@ fn every_type_comes_back_as_it_went() {
     let written = cold.statistics.spilled_by_writing.get();
     assert_eq!(written, before.len() as u64, "what did not change is written once");
     assert!(used > 0 && cold.failure().is_none());
+}
+
+#[test]
+fn fields_of_hashes_that_are_not_in_memory_expire() {
+    let mut bench = Bench::new();
+    let start = bench.context.now;
+    let long = "x".repeat(60);
+    for number in 0..40 {
+        bench.run(&format!("HSET key{number} f {long} g {long}"));
+        bench.run(&format!("HPEXPIRE key{number} {} FIELDS 1 f", 10 + number));
+    }
+    bench.run(&format!("HSETEX gone PX 10 FIELDS 2 f {long} g {long}"));
+    let file = MemoryFile::default();
+    file.serve(&mut bench.engine.keyspace, ALL_COLD);
+    spill_all(&mut bench.engine.keyspace, &file);
+    assert_eq!(bench.engine.keyspace.cold_keys(), 41);
+    assert_eq!(bench.run("HLEN key39"), ":2");
+    assert_eq!(bench.run("OBJECT ENCODING key39"), "$10 listpackex");
+    assert_eq!(bench.engine.keyspace.cold_keys(), 41, "what is known needs no value");
+    // Nobody has deleted it yet.
+    bench.context.now = UnixMillis(start.0 + 20);
+    bench.context.overdue = Overdue::Hidden;
+    assert_eq!(bench.run("EXISTS gone"), ":0");
+    assert_eq!(bench.run("HLEN key0"), ":1");
+    bench.context.overdue = Overdue::Deleted;
+    let now = UnixMillis(start.0 + 30);
+    bench.unit.clear();
+    while bench.engine.expire_due(now, 7, &mut bench.unit, &mut bench.interest) {}
+    let keyspace = &bench.engine.keyspace;
+    assert!(!keyspace.exists(DatabaseId(0), b"gone"));
+    assert_eq!(keyspace.database(DatabaseId(0)).field_expiries().len(), 19);
+    let counts = holdings(keyspace).into_values().map(|held| held.contents.len());
+    assert_eq!(
+        counts.collect::<std::collections::BTreeSet<_>>().len(),
+        2,
+        "some have a field less"
+    );
+    assert_eq!(keyspace.cold_keys(), 19, "the others were not read");
+    check_places(keyspace);
 }
 
 #[test]

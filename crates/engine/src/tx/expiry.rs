@@ -70,6 +70,9 @@ impl Tx<'_> {
         count: usize,
     ) -> usize {
         let by = self.context.due_by().0;
+        if self.keyspace.fetch_to_change(database, key).is_err() {
+            return 0;
+        }
         let entry = self.keyspace.database(database).find(hash, key);
         let Some(Ok(fields)) = entry.map(hash::of) else { return 0 };
         let dropped = if fields.is_all_due(by) {

@@ -1,8 +1,11 @@
 //! A value as the bytes of a record of the tier, and back.
 //!
 //! ```text
-//! type (1, as in RDB files) | a string: its bytes | anything else: as in RDB files
+//! tag (1) | a string: its bytes | anything else: as in RDB files
 //! ```
+//! The tag is the type as in RDB files, which have one for all hashes of which fields expire: here
+//! a bit tells those that are tables.
+//!
 //! What comes back has the encoding that went: nothing that a client sees tells that a value was
 //! away.
 
@@ -15,14 +18,32 @@ use std::io::Empty;
 use structures::Cold;
 use structures::entry::{Payload, ValueRef};
 
+/// Set in the tag of a hash of which fields expire that is a table.
+const TABLE: u8 = 0x80;
+const TIMED_TABLE: u8 = kind::HASH_METADATA | TABLE;
+
 /// Appends the bytes of a value.
 pub(crate) fn put_content(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &Work) {
-    out.push(kind_of(value));
+    out.push(tag_of(value));
     match value {
         ValueRef::Bytes(text) => out.extend_from_slice(text),
         ValueRef::Boxed(Value::Text(text)) => out.extend_from_slice(text),
         value => put_value(out, value, work),
     }
+}
+
+/// What an entry's tag says of a cold value, and the first byte of its record: its type and its
+/// encoding.
+pub(crate) fn tag_of(value: ValueRef<'_, Value>) -> u8 {
+    match value {
+        ValueRef::Boxed(Value::Hash(Hash::TimedTable(_))) => kind_of(value) | TABLE,
+        value => kind_of(value),
+    }
+}
+
+/// The type that an RDB file has of a cold value with this tag.
+pub(crate) fn kind_of_tag(tag: u8) -> u8 {
+    tag & !TABLE
 }
 
 /// The value in a record's bytes.
@@ -34,14 +55,21 @@ pub(crate) fn with_payload<T>(
     recipe: &Recipe<'_>,
     take: impl FnOnce(Payload<'_, Value>) -> T,
 ) -> Result<T, RdbError> {
-    let (kind, bytes) = match content {
+    let (tag, bytes) = match content {
         [kind::STRING, text @ ..] => return Ok(take(payload_of(text))),
-        [kind, bytes @ ..] => (*kind, bytes),
+        [tag, bytes @ ..] => (*tag, bytes),
         [] => (kind::MODULE, content),
     };
     let mut source = Source::<Empty>::of_bytes(bytes);
     source.keeps_encodings = true;
-    source.value(kind, recipe).map(take)
+    let mut payload = source.value(kind_of_tag(tag), recipe)?;
+    if tag & TABLE != 0
+        && let Payload::Boxed(value) = &mut payload
+        && let Value::Hash(hash) = &mut **value
+    {
+        hash.make_timed_table(recipe);
+    }
+    Ok(take(payload))
 }
 
 /// Appends the bytes of a record as an RDB file has the value, without its type.
@@ -64,21 +92,17 @@ pub(crate) fn count_of(value: ValueRef<'_, Value>) -> u16 {
     u16::try_from(count).unwrap_or(Cold::COUNT_UNKNOWN)
 }
 
-/// Whether a value of this type may be spilled. One of which fields expire may not: when they do
-/// must be known without it.
+/// Whether a value of this type may be spilled, if it is in memory.
 pub(crate) fn may_go(value: ValueRef<'_, Value>) -> bool {
-    !matches!(
-        value,
-        ValueRef::Integer(_)
-            | ValueRef::Cold(_)
-            | ValueRef::Boxed(Value::Hash(Hash::TimedPack(_) | Hash::TimedTable(_)))
-    )
+    !matches!(value, ValueRef::Integer(_) | ValueRef::Cold(_))
 }
 
-/// The type of a value by the byte of its record, as TYPE names it, and its encoding, as OBJECT
-/// ENCODING names it.
-pub(crate) fn kind_is(kind: u8) -> (&'static str, &'static str) {
-    match kind {
+/// The type of a cold value by its tag, as TYPE names it, and its encoding, as OBJECT ENCODING
+/// names it.
+pub(crate) fn tag_is(tag: u8) -> (&'static str, &'static str) {
+    match tag {
+        TIMED_TABLE => ("hash", "hashtable"),
+        kind::HASH_METADATA => ("hash", "listpackex"),
         kind::STRING => ("string", "raw"),
         kind::LIST_QUICKLIST_2 => ("list", "quicklist"),
         kind::SET => ("set", "hashtable"),

@@ -64,11 +64,13 @@ pub fn of(entry: EntryRef<'_>) -> Result<&Hash, Refusal> {
     }
 }
 
-/// The earliest expiry of an entry's fields; `None` if it is no hash, or no field expires.
+/// The earliest expiry of an entry's fields; `None` if it is no hash, or no field expires. Known of
+/// a hash that is not in memory, too.
 #[inline]
 pub(crate) fn next_expiry(entry: EntryRef<'_>) -> Option<i64> {
     match entry.value() {
         ValueRef::Boxed(Value::Hash(hash)) => hash.next_expiry(),
+        ValueRef::Cold(cold) => cold.due,
         _ => None,
     }
 }
@@ -371,6 +373,14 @@ impl Hash {
                 *self = Self::TimedTable(Box::new(TimedTable::of(fields)));
             }
             Self::TimedPack(_) | Self::TimedTable(_) => {}
+        }
+    }
+
+    /// Takes the form of a table in which fields expire.
+    pub(crate) fn make_timed_table(&mut self, recipe: &Recipe<'_>) {
+        self.make_timed(recipe);
+        if let Self::TimedPack(timed) = self {
+            *self = Self::TimedTable(Box::new(timed.to_table(recipe)));
         }
     }
 

@@ -175,9 +175,9 @@ impl<'a, V> EntryMut<'a, V> {
     pub fn set_place(&mut self, place: u64) -> bool {
         let parts = Parts::of(self.block);
         if parts.kind() == KIND_COLD {
-            let Cold { count, .. } = parts.cold();
+            let cold = Cold { place, ..parts.cold() };
             // SAFETY: a value of this kind has ten bytes, exclusive while the entry is.
-            unsafe { write_cold(parts.value(), Cold { place, count }) };
+            unsafe { write_cold(parts.value(), cold) };
             return true;
         }
         match parts.copy_place() {

@@ -15,8 +15,9 @@ pub(super) const KIND_BYTES: u8 = 0b000;
 pub(super) const KIND_INTEGER: u8 = 0b010;
 pub(super) const KIND_BOXED: u8 = 0b100;
 pub(super) const KIND_COLD: u8 = 0b110;
-/// The value is in memory, and a copy of it may lie at the place that the entry names.
-const HAS_PLACE: u8 = 0b1000;
+/// The entry has a word of which the meaning depends on the value's kind: of one in memory, where a
+/// copy of it may lie; of a cold one, when a part of it is due.
+const HAS_WORD: u8 = 0b1000;
 
 const FLAGS_AT: usize = 4;
 const KEY_LENGTH_AT: usize = 5;
@@ -32,7 +33,8 @@ pub(super) struct Parts {
     pub block: NonNull<u8>,
     pub flags: u8,
     pub key_len: usize,
-    /// Behind the key's length: the expiry and the copy's place, if they have room, then the key.
+    /// Behind the key's length: the expiry, and the copy's place or when a part is due, if they
+    /// have room, then the key.
     after_key_length: *mut u8,
 }
 
@@ -82,21 +84,29 @@ impl Parts {
     /// The address of the copy's place, if it has room.
     #[inline]
     pub fn copy_place(&self) -> Option<*mut u64> {
+        self.second_word().filter(|_| self.kind() != KIND_COLD)
+    }
+
+    /// The address of the word that comes behind the expiry, if there is one.
+    #[inline]
+    fn second_word(&self) -> Option<*mut u64> {
         let words = usize::from(self.has_expire());
-        // SAFETY: inside the block: the place comes behind the expiry, before the key.
+        // SAFETY: inside the block: the word comes behind the expiry, before the key.
         let at = || unsafe { self.after_key_length.add(words * WORD_BYTES) };
-        (self.flags & HAS_PLACE != 0).then(|| at().cast())
+        (self.flags & HAS_WORD != 0).then(|| at().cast())
     }
 
     /// The cold value. Only for `KIND_COLD`.
     #[inline]
     pub fn cold(&self) -> Cold {
         debug_assert_eq!(self.kind(), KIND_COLD);
-        // SAFETY: a value of this kind is a place of eight bytes and a count of two.
+        let due = self.second_word();
+        // SAFETY: a value of this kind is a place of eight bytes and a count of two; the word, if
+        // there is one, holds eight bytes.
         unsafe {
             let place = self.value().cast::<u64>().read_unaligned();
             let count = self.value().add(WORD_BYTES).cast::<u16>().read_unaligned();
-            Cold { place, count }
+            Cold { place, count, due: due.map(|at| at.cast::<i64>().read_unaligned()) }
         }
     }
 
@@ -133,10 +143,10 @@ impl Parts {
         size_class(self.head_bytes() + varint::len(len) + len)
     }
 
-    /// The size of the block if its value were cold, and without a copy's place.
+    /// The size of the block if its value were cold, and no part of it ever due.
     pub fn size_if_cold(&self) -> usize {
-        let copy_bytes = if self.flags & HAS_PLACE != 0 { WORD_BYTES } else { 0 };
-        size_class(self.head_bytes() - copy_bytes + COLD_BYTES)
+        let word_bytes = if self.flags & HAS_WORD != 0 { WORD_BYTES } else { 0 };
+        size_class(self.head_bytes() - word_bytes + COLD_BYTES)
     }
 
     /// The size of the block.
@@ -210,6 +220,7 @@ impl Parts {
                 head.block
             }
             Payload::Cold(cold) => {
+                let traits = Traits { copy: cold.due.map(i64::cast_unsigned), ..traits };
                 let head = write_head(traits, KIND_COLD, key, COLD_BYTES);
                 // SAFETY: `write_head` left room for ten bytes at `head.value`.
                 unsafe { write_cold(head.value, cold) };
@@ -237,17 +248,18 @@ pub(super) struct Traits {
     /// The access and tag word.
     pub word: u32,
     pub expire: Option<i64>,
-    /// Where a copy of the value lies.
+    /// Where a copy of the value lies. Of a cold one, which has none, the payload says what stands
+    /// here instead.
     pub copy: Option<u64>,
 }
 
-/// The words that stand before the key: expiry and place of the copy.
+/// The words that stand before the key.
 #[inline]
 fn words_before_key(flags: u8) -> usize {
-    usize::from(flags & HAS_EXPIRE) + usize::from(flags & HAS_PLACE != 0)
+    usize::from(flags & HAS_EXPIRE) + usize::from(flags & HAS_WORD != 0)
 }
 
-/// Writes a cold value.
+/// Writes a cold value, but for when a part of it is due.
 ///
 /// # Safety
 /// `at` must have room for ten bytes.
@@ -285,7 +297,7 @@ fn write_head(traits: Traits, kind: u8, key: &[u8], value_bytes: usize) -> Head 
     let Traits { word, expire, copy } = traits;
     let flags = kind
         | if expire.is_some() { HAS_EXPIRE } else { 0 }
-        | if copy.is_some() { HAS_PLACE } else { 0 };
+        | if copy.is_some() { HAS_WORD } else { 0 };
     let words = words_before_key(flags);
     let head_bytes = KEY_LENGTH_AT + varint::len(key.len()) + words * WORD_BYTES + key.len();
     let block = heap::allocate(layout(size_class(head_bytes + value_bytes)));

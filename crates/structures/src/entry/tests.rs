@@ -33,7 +33,11 @@ impl Dice {
     fn value(&mut self) -> Value {
         match self.below(5) {
             0 => Value::Integer(self.roll() as i64),
-            2 => Value::Cold(Cold { place: self.place(), count: self.roll() as u16 }),
+            2 => Value::Cold(Cold {
+                place: self.place(),
+                count: self.roll() as u16,
+                due: self.expire(),
+            }),
             1 => Value::Boxed(vec![self.roll(); self.below(5)]),
             _ => Value::Bytes(self.bytes(300)),
         }
@@ -188,9 +192,12 @@ fn key_of_16_with_value_of_100_takes_128_bytes() {
     assert_eq!(entry.allocated_bytes(), 128);
     let entry = Entry::<()>::new(&[b'k'; 16], Payload::Integer(1), None);
     assert_eq!(entry.allocated_bytes(), 32);
-    let cold = Cold { place: 1, count: 100 };
+    let cold = Cold { place: 1, count: 100, due: None };
     let entry = Entry::<()>::new(&[b'k'; 16], Payload::Cold(cold), None);
     assert_eq!(entry.allocated_bytes(), 32);
+    let cold = Cold { due: Some(1), ..cold };
+    let entry = Entry::<()>::new(&[b'k'; 16], Payload::Cold(cold), None);
+    assert_eq!(entry.allocated_bytes(), 48);
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn a_sweep_visits_what_is_in_memory_and_passes_cold_values_by() {
     let mut table = Table::new(hasher);
     for n in 0..5000_u64 {
         let key = format!("key:{n}");
-        let cold = Cold { place: n + 1, count: 0 };
+        let cold = Cold { place: n + 1, count: 0, due: None };
         let payload =
             if n % 5 == 0 { Payload::Integer(n as i64) } else { Payload::<()>::Cold(cold) };
         table.insert(hasher.hash(key.as_bytes()), Entry::new(key.as_bytes(), payload, None));
