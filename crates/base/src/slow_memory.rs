@@ -31,7 +31,7 @@ pub enum MemoryPolicy {
 /// How values are divided now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryDivision {
-    /// Bytes of values in slow memory.
+    /// Bytes of values and tables in slow memory.
     pub pmem_bytes: u64,
     /// The size from which on a block is slow; of the size class below it a part may be.
     pub threshold_bytes: usize,

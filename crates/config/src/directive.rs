@@ -48,8 +48,6 @@ pub enum Meaning {
     Used,
     /// Accepted and shown; changes nothing, for this reason.
     Shown(&'static str),
-    /// Only its default is accepted, because pretending would be dangerous; for this reason.
-    DefaultOnly(&'static str),
 }
 
 /// A rule for a text: what is wrong with it.
@@ -93,11 +91,6 @@ impl Directive {
 
     pub const fn shown(mut self, reason: &'static str) -> Self {
         self.meaning = Meaning::Shown(reason);
-        self
-    }
-
-    pub const fn default_only(mut self, reason: &'static str) -> Self {
-        self.meaning = Meaning::DefaultOnly(reason);
         self
     }
 

@@ -56,8 +56,7 @@ const FIRST_THRESHOLD: &str = "policy ratio: the threshold at first";
 const THRESHOLD_MIN: &str = "policy ratio: smaller blocks are never slow";
 const THRESHOLD_MAX: &str = "policy ratio: larger blocks always are";
 const RATIO_PERIOD: &str = "milliseconds between two looks at slow memory";
-const TABLE_PLACE: &str = "yes: the table of keys lies in ordinary memory";
-const TABLE_ON_DRAM: &str = "every command looks keys up, and would wait for slow memory";
+const TABLE_PLACE: &str = "no: tables of keys and members lie in slow memory";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
 
 const YES_NO_LOCAL: &[&str] = &["no", "yes", "local"];
@@ -192,7 +191,7 @@ pub const DIRECTIVES: &[Directive] = &[
     size("dynamic-threshold-min", "24", 0, UINT_MAX).own(THRESHOLD_MIN),
     size("dynamic-threshold-max", "10000", 0, UINT_MAX).own(THRESHOLD_MAX),
     integer("memory-ratio-check-period", "100", 1, INT_MAX).own(RATIO_PERIOD),
-    toggle("hashtable-on-dram", "yes").immutable().default_only(TABLE_ON_DRAM).own(TABLE_PLACE),
+    toggle("hashtable-on-dram", "yes").immutable().own(TABLE_PLACE),
     integer("maxmemory-eviction-tenacity", "10", 0, 100).shown(OWN_LOOP),
     integer("lfu-log-factor", "10", 0, INT_MAX),
     integer("lfu-decay-time", "1", 0, INT_MAX),

@@ -164,12 +164,7 @@ fn is_named_difference(name: &str, answer: &str) -> bool {
         // Every build can; the one that answered could not.
         "activedefrag" => answer.starts_with("!Active defragmentation cannot"),
         // One choice has two words in Redis; a value of `relative` is not tried.
-        _ => {
-            DIRECTIVES
-                .iter()
-                .any(|d| d.name == name && matches!(d.meaning, directive::Meaning::DefaultOnly(_)))
-                && !answer.contains("immutable")
-        }
+        _ => false,
     }
 }
 
@@ -546,6 +541,9 @@ fn slow_memory_is_described_in_memkeydbs_words() {
     let rewritten = rewrite(b"dram-pmem-ratio 1 8\n", &config, &[], Extent::Needed);
     let rewritten = String::from_utf8(rewritten).unwrap();
     assert!(rewritten.starts_with("dram-pmem-ratio 2 5\n"), "{rewritten}");
+    let is_table_slow = |text: &str| !memory(&start(text).unwrap()).table_on_dram;
+    assert!(!is_table_slow("") && !is_table_slow("hashtable-on-dram yes"));
+    assert!(is_table_slow("hashtable-on-dram no"));
     let nodes = |text: &str| memory(&start(text).unwrap()).nodes;
     assert_eq!(nodes("slow-memory-nodes 1,12"), Some(vec![1, 12]));
     assert_eq!(nodes("slow-memory-nodes \"2 3\""), Some(vec![2, 3]));
@@ -563,7 +561,7 @@ fn slow_memory_that_makes_no_sense_is_refused_with_the_reason() {
         ("slow-memory-nodes fast", "must be auto, or numbers"),
         ("slow-memory-nodes 1,,2", "must be auto, or numbers"),
         ("slow-memory-nodes \"\"", "must be auto, or numbers"),
-        ("hashtable-on-dram no", "only 'yes' is supported: every command looks keys up"),
+        ("hashtable-on-dram maybe", "must be 'yes' or 'no'"),
     ] {
         let error = start(text).expect_err(text);
         assert!(error.contains(reason), "{text}: {error}");
@@ -647,7 +645,6 @@ fn unused_directives() -> String {
         let (what, reason) = match directive.meaning {
             directive::Meaning::Used => continue,
             directive::Meaning::Shown(reason) => ("shown, changes nothing", reason),
-            directive::Meaning::DefaultOnly(reason) => ("only the default", reason),
         };
         match by_reason.iter_mut().find(|(w, r, _)| (*w, *r) == (what, reason)) {
             Some((_, _, names)) => names.push(directive.name),

@@ -2,7 +2,7 @@
 //!
 //! The refusals are Redis's texts, because clients and test suites compare them.
 
-use crate::directive::{Directive, Kind, Meaning};
+use crate::directive::{Directive, Kind};
 use crate::text::{parse_integer, parse_lenient_integer, parse_size};
 use engine::master::Master;
 use engine::notify::{format_classes, parse_classes};
@@ -68,7 +68,7 @@ pub fn parse(
     if let Some(check) = directive.check {
         check(first)?;
     }
-    let value = match directive.kind {
+    Ok(match directive.kind {
         Kind::Toggle => parse_toggle(first)?,
         Kind::Integer { min, max } => parse_bounded(first, min, max)?,
         Kind::Size { min, max } => {
@@ -95,13 +95,7 @@ pub fn parse(
         Kind::Addresses => parse_addresses(words)?,
         Kind::Percentiles => parse_percentiles(words)?,
         Kind::Primary => parse_primary(words)?,
-    };
-    if let Meaning::DefaultOnly(reason) = directive.meaning
-        && before.is_some_and(|before| *before != value)
-    {
-        return Err(format!("only '{}' is supported: {reason}", directive.default).into());
-    }
-    Ok(value)
+    })
 }
 
 fn parse_toggle(word: &[u8]) -> Result<Value, Refusal> {

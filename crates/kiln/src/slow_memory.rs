@@ -10,7 +10,7 @@ use config::settings::slow_memory::SlowMemorySettings;
 use std::fmt;
 use std::sync::Arc;
 use structures::heap;
-use structures::ratio::{Bounds, Policy, Share};
+use structures::ratio::{Bounds, Memory, Policy, Share};
 use world::numa::nodes::available_bytes;
 use world::numa::{self, KernelMoves, Node, NodeId, Nodes, SlowRange};
 
@@ -25,7 +25,8 @@ const ADDRESSES_PER_BYTE: u64 = 2;
 const LEFT_PART: u64 = 64;
 const LEFT_BYTES_MIN: u64 = 64 << 20;
 
-/// Divides values between the memories, once there are two. `None`: all lie in ordinary memory.
+/// Divides values between the memories, once there are two, and says where tables lie. `None`: all
+/// lie in ordinary memory.
 pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>> {
     if settings.policy == MemoryPolicy::OnlyDram {
         return None;
@@ -44,6 +45,7 @@ pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>
         }
     };
     heap::install(heap, policy_of(settings.policy));
+    heap::set_tables(if settings.table_on_dram { Memory::Fast } else { Memory::Slow });
     for warning in KernelMoves::of_machine().warnings() {
         tracing::warn!("{warning}");
     }

@@ -56,7 +56,7 @@ const FIGURES: [Read<Core>; 29] = [
         let sessions: usize = s.sessions().map(Session::memory_bytes).sum();
         (s.shard.engine.keyspace.used_bytes() + sessions) as u64
     }),
-    gauge("kiln_memory_pmem_bytes", "Values in slow memory, as INFO's used_memory_pmem.", |s| {
+    gauge("kiln_memory_pmem_bytes", "Bytes in slow memory, as INFO's used_memory_pmem.", |s| {
         let memory = s.process.options.machine.slow_memory();
         memory.map_or(0, |memory| memory.division().pmem_bytes)
     }),

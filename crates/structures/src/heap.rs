@@ -1,19 +1,21 @@
 //! Where the blocks of values are allocated and freed; nothing else allocates one.
 //!
 //! A value is the larger part of what a key takes, and may lie in other memory than what finds it.
-//! So entries, members, and the bytes of strings and small collections come from here, while
-//! tables, trees and short-lived buffers ask Rust's allocator as everything does.
+//! So entries, members, and the bytes of strings and small collections come from here, while trees
+//! and short-lived buffers ask Rust's allocator as everything does. What a table mostly consists
+//! of comes from here as well, since an operator may want that in slow memory, too.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`byte_box`] | bytes of a fixed number, like a `Box<[u8]>` |
 //! | [`byte_vec`] | bytes that grow, like a `Vec<u8>` |
+//! | [`table_slice`] | elements of a fixed number, like a `Box<[T]>`, of a table |
 //! | [`slow`] | slow memory, and which blocks lie there |
 //!
 //! Without slow memory a call here costs one load and a branch more than the allocator's. With it,
-//! every block is counted and placed by its size ([`crate::ratio`]). Where it lies shows in its
-//! address, so nothing else knows of slow memory. When that is full, a block lies where all others
-//! do.
+//! every block is counted and placed by its size ([`crate::ratio`]), but for a table's, which is
+//! placed by what [`set_tables`] was told. Where it lies shows in its address, so nothing else
+//! knows of slow memory. When that is full, a block lies where all others do.
 //!
 //! Blocks are not moved from here: who owns them allocates them anew where [`is_misplaced`] says
 //! so, and the new one is placed like any other.
@@ -21,12 +23,15 @@
 mod byte_box;
 mod byte_vec;
 mod slow;
+mod table_slice;
 
 pub use byte_box::ByteBox;
 pub use byte_vec::ByteVec;
 pub use slow::{
-    SlowMemory, Usage, adjust, install, is_misplaced, is_slow, set_policy, usage, wants_moves,
+    SlowMemory, Usage, adjust, install, is_misplaced, is_slow, set_policy, set_tables, usage,
+    wants_moves,
 };
+pub use table_slice::TableSlice;
 
 use std::alloc::{self, Layout, handle_alloc_error};
 use std::ptr::NonNull;
@@ -60,6 +65,28 @@ pub unsafe fn free(block: NonNull<u8>, layout: Layout) {
         match slow::memory() {
             None => alloc::dealloc(block.as_ptr(), layout),
             Some(memory) => slow::free(memory, block, layout),
+        }
+    }
+}
+
+/// A new block of a table, of a size that is not zero.
+fn allocate_table(layout: Layout) -> NonNull<u8> {
+    match slow::memory() {
+        None => allocate_fast(layout),
+        Some(memory) => slow::allocate_table(memory, layout),
+    }
+}
+
+/// Frees a block of a table, on whatever thread.
+///
+/// # Safety
+/// `block` came from [`allocate_table`] with the same layout, and nobody uses it again.
+unsafe fn free_table(block: NonNull<u8>, layout: Layout) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match slow::memory() {
+            None => alloc::dealloc(block.as_ptr(), layout),
+            Some(memory) => slow::free_table(memory, block, layout),
         }
     }
 }

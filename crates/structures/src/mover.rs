@@ -3,11 +3,11 @@
 //! Whoever holds a structure walks over it with a [`Mover`], which asks about each block whether it
 //! is to move. Nothing changes but addresses: no order, no count, no bytes of memory.
 
-use crate::heap::{ByteBox, ByteVec};
+use crate::heap::{ByteBox, ByteVec, TableSlice};
 
 /// Whether the block at this address is to move. How many bytes it has, the second argument says,
-/// if it is one of a value's ([`crate::heap`]): that may take a look at the block. All others lie
-/// in ordinary memory, wherever they go.
+/// if it is one of a value's ([`crate::heap`]): that may take a look at the block. Where
+/// all others lie, no size decides.
 pub type Wanted<'w> = dyn FnMut(usize, Option<&dyn Fn() -> usize>) -> bool + 'w;
 
 /// Asks which blocks are to move, and counts those that did.
@@ -31,7 +31,7 @@ impl<'w> Mover<'w> {
         self.asks(address, Some(&bytes))
     }
 
-    /// The same of a block that Rust's allocator has handed out, and not [`crate::heap`].
+    /// The same of a block that is no value's.
     #[inline]
     pub fn takes_ordinary(&mut self, address: usize) -> bool {
         self.asks(address, None)
@@ -60,8 +60,8 @@ impl<'w> Mover<'w> {
         }
     }
 
-    /// Moves a slice.
-    pub fn boxed<T: Clone>(&mut self, slice: &mut Box<[T]>) {
+    /// Moves a slice of a table.
+    pub fn table<T: Copy>(&mut self, slice: &mut TableSlice<T>) {
         if !slice.is_empty() && self.takes_ordinary(slice.as_ptr().addr()) {
             *slice = slice.clone();
         }

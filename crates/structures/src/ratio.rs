@@ -26,10 +26,10 @@
 //! it anew where the answer says. Where that memory is full, it is for the walk to rest: a wish
 //! stays as long as its reason.
 //!
-//! Absent on purpose: memory itself, and which nodes are slow (`world::numa`); blocks that are
-//! never slow, such as those of tables and trees, of which only the sum counts; and where a single
-//! block of the divided class belongs: a hash that decides it would have to be at hand wherever
-//! blocks are freed.
+//! Absent on purpose: memory itself, and which nodes are slow (`world::numa`); blocks that no size
+//! decides about, such as those of tables and trees, of which only the sums count; and where a
+//! single block of the divided class belongs: a hash that decides it would have to be at hand
+//! wherever blocks are freed.
 //!
 //! memKeyDB's names: `dram-pmem-ratio` is [`Share::of_ratio`], `dynamic-threshold-min` and `-max`
 //! are those of [`Bounds`], `pmem_threshold` is [`Ratio::threshold_bytes`]. There it goes by steps,
@@ -208,6 +208,22 @@ impl Ratio {
     /// The size from which on all blocks are slow; of the class below it a part may be.
     pub fn threshold_bytes(&self) -> usize {
         self.published.slow_from()
+    }
+
+    /// A block of a table was allocated in slow memory, where it is whatever the share: values make
+    /// up for it.
+    pub fn add_table(&self, bytes: usize) {
+        self.counts.add_table(bytes);
+    }
+
+    /// Such a block was freed.
+    pub fn remove_table(&self, bytes: usize) {
+        self.counts.remove_table(bytes);
+    }
+
+    /// Bytes of tables in slow memory.
+    pub fn table_bytes(&self) -> u64 {
+        self.counts.beside().slow
     }
 
     /// All live bytes of blocks.

@@ -10,8 +10,8 @@ use std::thread;
 use structures::entry::Payload;
 use structures::heap::{self, ByteBox, ByteVec, SlowMemory};
 use structures::quicklist::{End, NodeLimits};
-use structures::ratio::{Bounds, Policy, Share};
-use structures::{Entry, Intset, Listpack, Quicklist};
+use structures::ratio::{Bounds, Memory, Policy, Share};
+use structures::{Entry, Intset, KeyHasher, Listpack, Mover, Quicklist, Table};
 
 const REGION_BYTES: usize = 256 << 20;
 
@@ -33,11 +33,11 @@ impl Region {
     }
 }
 
-// SAFETY: blocks lie apart in the region, which is this one's own, and behind each other by
-// multiples of 16 bytes, which is more than any value aligns to.
+// SAFETY: blocks lie apart in the region, which is this one's own and begins with a page, and
+// behind each other by multiples of 64 bytes, which is what a table's align to, and no other more.
 unsafe impl SlowMemory for Region {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        assert!(layout.align() <= 16 && layout.size() > 0);
+        assert!(layout.align() <= 64 && layout.size() > 0);
         if self.is_full.load(Relaxed) {
             return None;
         }
@@ -45,7 +45,7 @@ unsafe impl SlowMemory for Region {
         let freed = state.1.get_mut(&layout).and_then(Vec::pop);
         let address = freed.unwrap_or_else(|| {
             let address = self.start + state.0;
-            state.0 += layout.size().next_multiple_of(16);
+            state.0 += layout.size().next_multiple_of(64);
             assert!(state.0 <= REGION_BYTES, "a test needs more than there is");
             address
         });
@@ -81,6 +81,9 @@ impl Turn {
             region
         });
         heap::set_policy(policy);
+        heap::set_tables(Memory::Fast);
+        region.is_full.store(false, Relaxed);
+        heap::adjust(0);
         Self { region, _turn: turn }
     }
 
@@ -254,6 +257,95 @@ fn blocks_lie_in_ordinary_memory_when_the_slow_one_is_full() {
     turn.region.is_full.store(false, Relaxed);
     heap::adjust(0);
     assert!(is_misplaced());
+}
+
+type KeyTable = Table<Entry<()>>;
+
+/// A key, the hash of it, and the entry that has it with a value of so many bytes.
+fn entry_of(table: &KeyTable, number: usize, bytes: usize) -> (Vec<u8>, u64, Entry<()>) {
+    let key = format!("key:{number}").into_bytes();
+    let hash = table.hasher().hash(&key);
+    let entry = Entry::new(&key, Payload::Bytes(&vec![number as u8; bytes]), None);
+    (key, hash, entry)
+}
+
+#[test]
+fn tables_lie_where_they_are_told_whatever_becomes_of_them() {
+    let turn = Turn::with(Policy::OnlyFast);
+    let mut table = KeyTable::new(KeyHasher::fixed(1));
+    let mut twin = HashMap::new();
+    let mut dice = Dice(5);
+    let mut seen = [false; 2];
+    for step in 0..60_000 {
+        if step % 500 == 0 {
+            heap::set_tables([Memory::Slow, Memory::Fast][dice.below(2)]);
+            turn.region.is_full.store(dice.below(4) == 0, Relaxed);
+            heap::adjust(0);
+            let usage = heap::usage().unwrap();
+            assert!(usage.slow_bytes <= table.allocated_bytes() as u64, "{usage:?}");
+            seen[usize::from(usage.slow_bytes > 0)] = true;
+        }
+        let grows = step / 10_000 % 2 == 0;
+        let (key, hash, entry) = entry_of(&table, dice.below(8_000), 20);
+        if (dice.below(10) < 8) == grows {
+            let old = table.insert(hash, entry).map(|entry| entry.key().to_vec());
+            assert_eq!(old, twin.insert(key.clone(), hash).map(|_| key));
+        } else {
+            let gone = table.remove(hash, &key).map(|entry| entry.key().to_vec());
+            assert_eq!(gone, twin.remove(&key).map(|_| key));
+        }
+        if step % 3_000 == 0 {
+            let wanted = &mut |_: usize, bytes: Option<&dyn Fn() -> usize>| bytes.is_none();
+            let (mut mover, mut next) = (Mover::new(wanted), Some(0));
+            while let Some(position) = next {
+                next = table.move_blocks(position, 64, &mut mover, |_, _| ());
+            }
+            assert!(mover.moved > 0);
+        }
+    }
+    assert!(twin.iter().all(|(key, hash)| table.contains(*hash, key)) && table.len() == twin.len());
+    assert_eq!(seen, [true; 2]);
+}
+
+#[test]
+fn what_a_table_consists_of_lies_in_slow_memory_and_counts() {
+    let turn = Turn::with(Policy::OnlyFast);
+    heap::set_tables(Memory::Slow);
+    let mut table = KeyTable::new(KeyHasher::fixed(1));
+    for number in 0..50_000 {
+        let (_, hash, entry) = entry_of(&table, number, 20);
+        table.insert(hash, entry);
+    }
+    let slow_bytes = heap::usage().unwrap().slow_bytes as f64;
+    let all = table.allocated_bytes() as f64;
+    assert!(slow_bytes <= all && slow_bytes > 0.9 * all, "{slow_bytes} of {all}");
+    turn.region.is_full.store(true, Relaxed);
+    (0..50_000).for_each(|number| {
+        let (_, hash, entry) = entry_of(&table, 50_000 + number, 20);
+        table.insert(hash, entry);
+    });
+    assert!((heap::usage().unwrap().slow_bytes as f64) < slow_bytes, "segments are laid out anew");
+    assert!(table.allocated_bytes() as f64 > 1.5 * all, "in ordinary memory");
+    drop(table);
+    assert_eq!(heap::usage().unwrap().slow_bytes, 0);
+}
+
+#[test]
+fn a_ratio_counts_tables_that_are_slow() {
+    // Small values, so that the table is a large part of all.
+    for (fast, slow) in [(1, 3), (1, 1), (3, 1)] {
+        let _turn = Turn::with(ratio(fast, slow));
+        heap::set_tables(Memory::Slow);
+        let mut table = KeyTable::new(KeyHasher::fixed(1));
+        for number in 0..60_000 {
+            let (_, hash, entry) = entry_of(&table, number, number % 40);
+            table.insert(hash, entry);
+        }
+        let share = f64::from(slow) / f64::from(fast + slow);
+        heap::adjust(0);
+        assert!((slow_share() - share).abs() < 0.02, "{fast}:{slow}: {}", slow_share());
+        assert!(!heap::wants_moves());
+    }
 }
 
 #[test]

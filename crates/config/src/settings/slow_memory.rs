@@ -10,6 +10,8 @@ use base::slow_memory::MemoryPolicy;
 pub struct SlowMemorySettings {
     /// Of which kind it is, is settled when the server starts.
     pub policy: MemoryPolicy,
+    /// Whether tables lie in ordinary memory, whatever the policy.
+    pub table_on_dram: bool,
     /// The memory nodes that are slow; `None`: those that the kernel describes as slow.
     pub nodes: Option<Vec<u32>>,
     /// How often the division is looked at.
@@ -19,6 +21,7 @@ pub struct SlowMemorySettings {
 pub(super) fn slow_memory_settings(config: &Config) -> SlowMemorySettings {
     SlowMemorySettings {
         policy: policy(config),
+        table_on_dram: config.is_on(const { row("hashtable-on-dram") }),
         nodes: nodes(config.text(const { row("slow-memory-nodes") })),
         check_period_ms: config.number(const { row("memory-ratio-check-period") }),
     }

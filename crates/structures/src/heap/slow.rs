@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Memory that is slower than the ordinary one, and is asked for blocks of values alone.
+/// Memory that is slower than the ordinary one, and is asked for blocks of this module alone.
 ///
 /// # Safety
 /// A block that [`Self::allocate`] returns is as its layout says, nobody else's until it is freed,
@@ -39,6 +39,9 @@ static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 static SLOW: OnceLock<Slow> = OnceLock::new();
 static RATIO: Ratio = Ratio::new();
 
+/// Whether new blocks of tables are to be slow, whatever their size.
+static TABLES_ARE_SLOW: AtomicBool = AtomicBool::new(false);
+
 /// Slow memory had no room when it was last asked. It is not asked again before the next
 /// [`adjust`]: where addresses are short, it searches before it says no.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
@@ -48,6 +51,7 @@ static IS_FULL: AtomicBool = AtomicBool::new(false);
 pub struct Usage {
     /// Blocks of values in ordinary memory.
     pub fast_bytes: u64,
+    /// Blocks of values and of tables in slow memory.
     pub slow_bytes: u64,
     /// The size from which on new blocks are slow.
     pub threshold_bytes: usize,
@@ -71,6 +75,12 @@ pub fn set_policy(policy: Policy) {
     }
 }
 
+/// Has new blocks of tables lie in this memory; in the fast one, if nothing is said. Those that
+/// there are stay where they are.
+pub fn set_tables(memory: Memory) {
+    TABLES_ARE_SLOW.store(memory == Memory::Slow, Relaxed);
+}
+
 /// Computes the threshold anew. To be called periodically; it takes some microseconds.
 /// `beside_bytes` are used in ordinary memory by other things than values.
 pub fn adjust(beside_bytes: u64) {
@@ -87,7 +97,7 @@ pub fn usage() -> Option<Usage> {
     let slow_bytes = RATIO.slow_bytes();
     Some(Usage {
         fast_bytes: RATIO.live_bytes().saturating_sub(slow_bytes),
-        slow_bytes,
+        slow_bytes: slow_bytes + RATIO.table_bytes(),
         threshold_bytes: RATIO.threshold_bytes(),
     })
 }
@@ -167,6 +177,32 @@ pub(super) unsafe fn free(slow: Slow, block: NonNull<u8>, layout: Layout) {
     unsafe {
         match memory {
             Memory::Slow => slow.free(block, layout),
+            Memory::Fast => alloc::dealloc(block.as_ptr(), layout),
+        }
+    }
+}
+
+pub(super) fn allocate_table(slow: Slow, layout: Layout) -> NonNull<u8> {
+    if TABLES_ARE_SLOW.load(Relaxed) && !IS_FULL.load(Relaxed) {
+        if let Some(block) = slow.allocate(layout) {
+            RATIO.add_table(size_class(layout.size()));
+            return block;
+        }
+        IS_FULL.store(true, Relaxed);
+    }
+    allocate_fast(layout)
+}
+
+/// # Safety
+/// As of [`super::free_table`].
+pub(super) unsafe fn free_table(slow: Slow, block: NonNull<u8>, layout: Layout) {
+    // SAFETY: the caller's promise; a block that does not lie in slow memory is from the fast one.
+    unsafe {
+        match lies_in(slow, block.as_ptr().addr()) {
+            Memory::Slow => {
+                RATIO.remove_table(size_class(layout.size()));
+                slow.free(block, layout);
+            }
             Memory::Fast => alloc::dealloc(block.as_ptr(), layout),
         }
     }

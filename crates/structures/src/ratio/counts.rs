@@ -18,6 +18,10 @@ impl Bytes {
     pub fn all(self) -> u64 {
         self.fast + self.slow
     }
+
+    fn plus(self, other: Self) -> Self {
+        Self { fast: self.fast + other.fast, slow: self.slow + other.slow }
+    }
 }
 
 #[derive(Debug)]
@@ -47,8 +51,9 @@ impl Count {
 pub(super) struct Counts {
     classes: [Count; CLASSES],
     totals: Count,
-    /// Fast bytes that are no blocks, and belong to the whole all the same.
-    beside: AtomicU64,
+    /// Bytes that no size decides about, and that belong to the whole all the same. Fast ones are
+    /// set by who knows of them; slow ones are tables' blocks.
+    beside: Count,
 }
 
 /// What was live at one moment, but for changes that other threads made meanwhile.
@@ -56,7 +61,8 @@ pub(super) struct Live {
     pub classes: [Bytes; CLASSES],
     /// The sums of the classes.
     pub blocks: Bytes,
-    /// The same with what is beside them.
+    pub beside: Bytes,
+    /// Both.
     pub sum: Bytes,
 }
 
@@ -71,12 +77,26 @@ impl Counts {
         Self {
             classes: [const { Count::new() }; CLASSES],
             totals: Count::new(),
-            beside: AtomicU64::new(0),
+            beside: Count::new(),
         }
     }
 
     pub fn set_beside(&self, bytes: u64) {
-        self.beside.store(bytes, Relaxed);
+        self.beside.fast.store(bytes, Relaxed);
+    }
+
+    pub fn add_table(&self, bytes: usize) {
+        self.beside.slow.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub fn remove_table(&self, bytes: usize) {
+        let before = self.beside.slow.fetch_sub(bytes as u64, Relaxed);
+        assert!(before >= bytes as u64, "a block is taken out as it was put in");
+    }
+
+    /// What is beside blocks.
+    pub fn beside(&self) -> Bytes {
+        self.beside.read()
     }
 
     /// Returns all bytes of the memory.
@@ -110,19 +130,13 @@ impl Counts {
 
     /// The same with what is beside them.
     pub fn totals(&self) -> Bytes {
-        self.with_beside(self.blocks())
-    }
-
-    fn with_beside(&self, blocks: Bytes) -> Bytes {
-        Bytes { fast: blocks.fast + self.beside.load(Relaxed), ..blocks }
+        self.blocks().plus(self.beside())
     }
 
     pub fn read(&self) -> Live {
         let classes = std::array::from_fn(|class| self.classes[class].read());
-        let blocks = classes.iter().fold(Bytes::default(), |sum, class| Bytes {
-            fast: sum.fast + class.fast,
-            slow: sum.slow + class.slow,
-        });
-        Live { classes, blocks, sum: self.with_beside(blocks) }
+        let blocks = classes.iter().fold(Bytes::default(), |sum, class| sum.plus(*class));
+        let beside = self.beside();
+        Live { classes, blocks, beside, sum: blocks.plus(beside) }
     }
 }

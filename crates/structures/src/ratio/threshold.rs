@@ -24,7 +24,7 @@ impl Threshold {
     /// The threshold whose share comes nearest to the target, within the bounds. Of nothing, the
     /// smallest.
     pub fn best(live: &Live, share: Share, bounds: Bounds) -> Self {
-        let target = share.of(live.all());
+        let target = share.of(live.all()).saturating_sub(live.beside.slow);
         let class_min = class_from(bounds.min_bytes);
         let mut class = class_from(bounds.max_bytes).max(class_min);
         let mut slow: u64 = live.classes[class..].iter().map(|bytes| bytes.all()).sum();
@@ -47,7 +47,7 @@ impl Threshold {
         let from = self.class().min(CLASSES);
         let slow: u64 = live.classes[from..].iter().map(|bytes| bytes.all()).sum();
         let part = self.divided().map_or(0, |class| self.part_of(live.classes[class], class));
-        (slow + part).abs_diff(share.of(live.all()))
+        (live.beside.slow + slow + part).abs_diff(share.of(live.all()))
     }
 
     /// Bytes that lie in fast memory and should not, and likewise of slow memory. Of the class that

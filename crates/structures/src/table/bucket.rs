@@ -54,7 +54,7 @@ pub(super) fn fingerprint(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     fingerprints: [u8; SLOTS],

@@ -16,6 +16,7 @@
 //! An entry lives in its home bucket, else in the next one, else in the segment's overflow list.
 
 use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
+use crate::heap::TableSlice;
 use crate::mover::Mover;
 
 /// Bits of the hash that choose the bucket. 1024 fractions over 40 buckets give 25 or 26 each.
@@ -53,7 +54,7 @@ pub(super) fn buckets_for(entries: usize) -> usize {
 }
 
 pub(super) struct Segment {
-    buckets: Box<[Bucket]>,
+    buckets: TableSlice<Bucket>,
     overflow: Vec<Stored>,
     /// The cells that the walk of `walk_epoch` has visited, by the top six bits of the fraction.
     pub walked: u64,
@@ -70,7 +71,7 @@ impl Segment {
     pub fn new(depth: u8, base: u8, prefix: u32, buckets: usize) -> Self {
         assert!(base <= depth && depth - base <= DEPTH_ABOVE_BASE_MAX);
         Self {
-            buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
+            buckets: TableSlice::filled(Bucket::EMPTY, buckets),
             overflow: Vec::new(),
             walked: 0,
             walk_epoch: 0,
@@ -310,7 +311,7 @@ impl Segment {
 
     /// Moves the buckets, if `mover` takes them.
     pub fn move_buckets(&mut self, mover: &mut Mover<'_>) {
-        mover.boxed(&mut self.buckets);
+        mover.table(&mut self.buckets);
     }
 
     /// Visits the entries whose fraction lies in `from..to`, wherever they live, once each.
