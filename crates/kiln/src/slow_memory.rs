@@ -46,6 +46,8 @@ pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>
     };
     heap::install(heap, policy_of(settings.policy));
     heap::set_tables(if settings.table_on_dram { Memory::Fast } else { Memory::Slow });
+    #[cfg(feature = "slow-touch")]
+    answer_late();
     for warning in KernelMoves::of_machine().warnings() {
         tracing::warn!("{warning}");
     }
@@ -54,6 +56,31 @@ pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>
         tracing::info!(node = id.0, memory_bytes, "values may lie in slow memory");
     }
     Some(Arc::new(Keeper { heap, nodes }))
+}
+
+/// Has slow memory answer late, for measurements: by 200 ns, what CXL takes more than ordinary
+/// memory. The environment says whether lines overlap.
+#[cfg(feature = "slow-touch")]
+fn answer_late() {
+    use base::Clock;
+    use structures::slow_touch::{simulate, ticks};
+    use world::clock::RealClock;
+
+    const LATE_NANOS: u64 = 200;
+    /// How long the ticks of a second are counted.
+    const COUNTED_NANOS: u64 = 50_000_000;
+
+    let (began, first) = (RealClock.monotonic(), ticks());
+    let nanos = loop {
+        let nanos = RealClock.monotonic().since(began);
+        if nanos >= COUNTED_NANOS {
+            break nanos;
+        }
+    };
+    let late_ticks = (ticks() - first) * LATE_NANOS / nanos;
+    let overlaps = std::env::var_os("KILN_SLOW_TOUCH").is_none_or(|how| how != "alone");
+    tracing::warn!(late_ticks, overlaps, "slow memory answers late: a build for measurements");
+    simulate(late_ticks, overlaps);
 }
 
 /// Ranges of addresses on each slow node.

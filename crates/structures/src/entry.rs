@@ -44,6 +44,7 @@ use layout::{KIND_BOXED, KIND_COLD, Parts, Traits};
 
 use crate::mover::Mover;
 use crate::prefetch::prefetch;
+use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
 /// Access words have 24 bits, as Redis's LRU clock.
@@ -313,7 +314,9 @@ unsafe impl<V> Element for Entry<V> {
 
     #[inline]
     fn has_key(element: EntryRef<'_, V>, key: &[u8]) -> bool {
-        element.key() == key
+        let stored = element.key();
+        touched(stored.as_ptr());
+        stored == key
     }
 
     fn has_same_key(a: EntryRef<'_, V>, b: EntryRef<'_, V>) -> bool {

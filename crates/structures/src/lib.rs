@@ -13,11 +13,12 @@
 //! | [`ordered`] | the counted B+tree | |
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
+//! | `prefetch` | a hint to the processor | yes |
+//! | [`slow_touch`] | for measurements: memory that answers late | yes |
 //! | [`heap`] | the blocks of values, in ordinary or slow memory | yes |
 //! | [`ratio`] | which blocks lie in slow memory, so that a share of all bytes does | |
 //! | [`mover`] | blocks that are allocated anew because of where they lie | |
 //! | `size_class`, `varint` | the allocator's sizes, lengths in few bytes | `varint` |
-//! | `prefetch` | a hint to the processor | yes |
 //! | `twin`, `chosen` | for tests: safe twins, keys that an attacker would choose | |
 //!
 //! Deliberately absent:
@@ -41,6 +42,7 @@ mod prefetch;
 pub mod quicklist;
 pub mod ratio;
 mod size_class;
+pub mod slow_touch;
 pub mod sorted_set;
 pub mod table;
 #[cfg(any(test, feature = "twins"))]

@@ -34,6 +34,7 @@ pub(crate) use scored::{ScoredItem, ScoredMember, ScoredRef};
 use crate::listpack::parse_integer;
 use crate::mover::Mover;
 use crate::prefetch::prefetch;
+use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
 /// Every big hash, set and sorted set has a table: this and its owner's counter are a size class of
@@ -172,7 +173,10 @@ unsafe impl Element for Member {
     fn has_key(element: MemberRef<'_>, key: &[u8]) -> bool {
         match element {
             MemberRef::Integer(integer) => parse_integer(key) == Some(integer),
-            MemberRef::Bytes(bytes) => bytes == key,
+            MemberRef::Bytes(bytes) => {
+                touched(bytes.as_ptr());
+                bytes == key
+            }
         }
     }
 

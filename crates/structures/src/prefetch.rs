@@ -3,6 +3,7 @@
 /// Starts loading the line at `address`. Only a hint: any address is allowed, and none is read.
 #[inline(always)]
 pub(crate) fn prefetch(address: *const u8) {
+    crate::slow_touch::asked(address);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction never faults, whatever the address, and every x86-64 has it.
     unsafe {

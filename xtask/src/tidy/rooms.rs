@@ -17,9 +17,9 @@ const OTHERS: &str = "*";
 const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE), ("node", NODE)];
 
 const STRUCTURES: Floors = &[
-    &["hll", "prefetch", "ratio", "size_class", "varint"],
+    &["hll", "ratio", "size_class", "varint"],
     &["heap"],
-    &["mover"],
+    &["mover", "prefetch", "slow_touch"],
     &["intset", "listpack", "ordered", "table"],
     &["entry", "member", "quicklist"],
     &["sorted_set"],

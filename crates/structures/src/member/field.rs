@@ -9,6 +9,7 @@ use super::{Block, block};
 use crate::mover::Mover;
 use crate::prefetch::prefetch;
 use crate::size_class::size_class;
+use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
 /// The mark in the address of a field that expires. Blocks are aligned to eight bytes, so the
@@ -232,7 +233,9 @@ unsafe impl Element for Field {
 
     #[inline]
     fn has_key(element: FieldRef<'_>, key: &[u8]) -> bool {
-        element.name() == key
+        let stored = element.name();
+        touched(stored.as_ptr());
+        stored == key
     }
 
     fn has_same_key(a: FieldRef<'_>, b: FieldRef<'_>) -> bool {

@@ -7,6 +7,7 @@ use crate::mover::Mover;
 use crate::ordered::OrderedItem;
 use crate::prefetch::prefetch;
 use crate::size_class::size_class;
+use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
 const SCORE_BYTES: usize = size_of::<f64>();
@@ -175,7 +176,9 @@ unsafe impl Element for ScoredMember {
 
     #[inline]
     fn has_key(element: ScoredRef<'_>, key: &[u8]) -> bool {
-        element.member() == key
+        let stored = element.member();
+        touched(stored.as_ptr());
+        stored == key
     }
 
     fn has_same_key(a: ScoredRef<'_>, b: ScoredRef<'_>) -> bool {

@@ -4,6 +4,7 @@ use super::End;
 use crate::heap::ByteBox;
 use crate::listpack::{Item, Listpack};
 use crate::mover::Mover;
+use crate::slow_touch::touched;
 
 /// Bytes that Redis adds to an element's length when it asks whether the element still fits.
 const ENTRY_BYTES_ESTIMATED: usize = 8;
@@ -119,13 +120,24 @@ impl Node {
     }
 
     pub(super) fn view(&self) -> NodeRef<'_> {
+        self.touch();
         match &self.body {
             Body::Packed(pack) => NodeRef::Packed(pack),
             Body::Plain(element) => NodeRef::Plain(element),
         }
     }
 
+    /// Says that the node's own block is read next.
+    #[inline]
+    fn touch(&self) {
+        touched(match &self.body {
+            Body::Packed(pack) => pack.bytes().as_ptr(),
+            Body::Plain(element) => element.as_ptr(),
+        });
+    }
+
     pub(super) fn get(&self, offset: usize) -> Option<Item<'_>> {
+        self.touch();
         match &self.body {
             Body::Packed(pack) => pack.get(offset),
             Body::Plain(element) => (offset == 0).then_some(Item::Bytes(element)),
@@ -150,6 +162,7 @@ impl Node {
     /// The listpack, for a change that `NodeLimits::allows`, or any change to a packed node. The
     /// count is brought up to date behind it.
     fn change<R>(&mut self, change: impl FnOnce(&mut Listpack) -> R, added: i64) -> R {
+        self.touch();
         let Body::Packed(pack) = &mut self.body else {
             unreachable!("a plain node is replaced, never changed")
         };

@@ -18,6 +18,7 @@
 use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
 use crate::heap::TableSlice;
 use crate::mover::Mover;
+use crate::slow_touch::touched;
 
 /// Bits of the hash that choose the bucket. 1024 fractions over 40 buckets give 25 or 26 each.
 pub(super) const FRACTION_BITS: u32 = 10;
@@ -142,6 +143,7 @@ impl Segment {
         let fp = fingerprint(hash);
         let home = self.home(self.fraction_of_hash(hash));
         let bucket = &self.buckets[home];
+        touched((&raw const *bucket).cast());
         if let Some(spot) = self.find_in(home, fp, tag, &mut same) {
             return Some(spot);
         }
