@@ -150,8 +150,8 @@ impl SlowMemoryKeeper for Keeper {
             let is_full = available_bytes(node.id).is_some_and(|bytes| bytes < node.left_bytes);
             self.heap.set_closed(node.id, is_full);
         }
-        let values = heap::usage().map_or(0, |usage| usage.fast_bytes + usage.slow_bytes);
-        heap::adjust(used_bytes.saturating_sub(values));
+        let counted = heap::usage().map_or(0, |usage| usage.fast_bytes + usage.slow_bytes);
+        heap::adjust(used_bytes.saturating_sub(counted));
     }
 
     fn divide_by(&self, policy: MemoryPolicy) {

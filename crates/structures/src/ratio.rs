@@ -210,20 +210,21 @@ impl Ratio {
         self.published.slow_from()
     }
 
-    /// A block of a table was allocated in slow memory, where it is whatever the share: values make
-    /// up for it.
-    pub fn add_table(&self, bytes: usize) {
-        self.counts.add_table(bytes);
+    /// A block of a table was allocated. It stays in this memory whatever the share: values make up
+    /// for it.
+    pub fn add_table(&self, bytes: usize, memory: Memory) {
+        self.counts.add_table(bytes, memory);
     }
 
     /// Such a block was freed.
-    pub fn remove_table(&self, bytes: usize) {
-        self.counts.remove_table(bytes);
+    pub fn remove_table(&self, bytes: usize, memory: Memory) {
+        self.counts.remove_table(bytes, memory);
     }
 
-    /// Bytes of tables in slow memory.
-    pub fn table_bytes(&self) -> u64 {
-        self.counts.beside().slow
+    /// Bytes of tables in a memory.
+    pub fn table_bytes(&self, memory: Memory) -> u64 {
+        let tables = self.counts.tables();
+        if memory == Memory::Slow { tables.slow } else { tables.fast }
     }
 
     /// All live bytes of blocks.
@@ -236,10 +237,10 @@ impl Ratio {
         self.counts.blocks().slow
     }
 
-    /// So much fast memory is used beside blocks: the share is one of both together, so that it is
-    /// what an operator sees.
-    pub fn set_beside(&self, bytes: u64) {
-        self.counts.set_beside(bytes);
+    /// So much fast memory is used beside blocks of values and of tables: the share is one of all
+    /// together, so that it is what an operator sees.
+    pub fn set_others(&self, bytes: u64) {
+        self.counts.set_others(bytes);
     }
 
     /// Computes the threshold anew, and whether blocks are to be moved. Does nothing while another

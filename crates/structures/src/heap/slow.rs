@@ -49,9 +49,9 @@ static IS_FULL: AtomicBool = AtomicBool::new(false);
 /// What lies where, in bytes that the allocators take for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Blocks of values in ordinary memory.
+    /// Blocks of values and of tables in ordinary memory.
     pub fast_bytes: u64,
-    /// Blocks of values and of tables in slow memory.
+    /// The same in slow memory.
     pub slow_bytes: u64,
     /// The size from which on new blocks are slow.
     pub threshold_bytes: usize,
@@ -82,10 +82,10 @@ pub fn set_tables(memory: Memory) {
 }
 
 /// Computes the threshold anew. To be called periodically; it takes some microseconds.
-/// `beside_bytes` are used in ordinary memory by other things than values.
-pub fn adjust(beside_bytes: u64) {
+/// `other_bytes` are used in ordinary memory by other things than values and tables.
+pub fn adjust(other_bytes: u64) {
     if memory().is_some() {
-        RATIO.set_beside(beside_bytes);
+        RATIO.set_others(other_bytes);
         IS_FULL.store(false, Relaxed);
         RATIO.adjust();
     }
@@ -96,8 +96,8 @@ pub fn usage() -> Option<Usage> {
     memory()?;
     let slow_bytes = RATIO.slow_bytes();
     Some(Usage {
-        fast_bytes: RATIO.live_bytes().saturating_sub(slow_bytes),
-        slow_bytes: slow_bytes + RATIO.table_bytes(),
+        fast_bytes: RATIO.live_bytes().saturating_sub(slow_bytes) + RATIO.table_bytes(Memory::Fast),
+        slow_bytes: slow_bytes + RATIO.table_bytes(Memory::Slow),
         threshold_bytes: RATIO.threshold_bytes(),
     })
 }
@@ -185,24 +185,24 @@ pub(super) unsafe fn free(slow: Slow, block: NonNull<u8>, layout: Layout) {
 pub(super) fn allocate_table(slow: Slow, layout: Layout) -> NonNull<u8> {
     if TABLES_ARE_SLOW.load(Relaxed) && !IS_FULL.load(Relaxed) {
         if let Some(block) = slow.allocate(layout) {
-            RATIO.add_table(size_class(layout.size()));
+            RATIO.add_table(size_class(layout.size()), Memory::Slow);
             return block;
         }
         IS_FULL.store(true, Relaxed);
     }
+    RATIO.add_table(size_class(layout.size()), Memory::Fast);
     allocate_fast(layout)
 }
 
 /// # Safety
 /// As of [`super::free_table`].
 pub(super) unsafe fn free_table(slow: Slow, block: NonNull<u8>, layout: Layout) {
+    let memory = lies_in(slow, block.as_ptr().addr());
+    RATIO.remove_table(size_class(layout.size()), memory);
     // SAFETY: the caller's promise; a block that does not lie in slow memory is from the fast one.
     unsafe {
-        match lies_in(slow, block.as_ptr().addr()) {
-            Memory::Slow => {
-                RATIO.remove_table(size_class(layout.size()));
-                slow.free(block, layout);
-            }
+        match memory {
+            Memory::Slow => slow.free(block, layout),
             Memory::Fast => alloc::dealloc(block.as_ptr(), layout),
         }
     }

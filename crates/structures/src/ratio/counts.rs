@@ -19,7 +19,7 @@ impl Bytes {
         self.fast + self.slow
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self { fast: self.fast + other.fast, slow: self.slow + other.slow }
     }
 }
@@ -51,9 +51,10 @@ impl Count {
 pub(super) struct Counts {
     classes: [Count; CLASSES],
     totals: Count,
-    /// Bytes that no size decides about, and that belong to the whole all the same. Fast ones are
-    /// set by who knows of them; slow ones are tables' blocks.
-    beside: Count,
+    /// Blocks of tables: they lie where no size decides, and belong to the whole all the same.
+    tables: Count,
+    /// Other fast bytes that belong to the whole, set by who knows of them.
+    others: AtomicU64,
 }
 
 /// What was live at one moment, but for changes that other threads made meanwhile.
@@ -77,26 +78,31 @@ impl Counts {
         Self {
             classes: [const { Count::new() }; CLASSES],
             totals: Count::new(),
-            beside: Count::new(),
+            tables: Count::new(),
+            others: AtomicU64::new(0),
         }
     }
 
-    pub fn set_beside(&self, bytes: u64) {
-        self.beside.fast.store(bytes, Relaxed);
+    pub fn set_others(&self, bytes: u64) {
+        self.others.store(bytes, Relaxed);
     }
 
-    pub fn add_table(&self, bytes: usize) {
-        self.beside.slow.fetch_add(bytes as u64, Relaxed);
+    pub fn add_table(&self, bytes: usize, memory: Memory) {
+        self.tables.of(memory).fetch_add(bytes as u64, Relaxed);
     }
 
-    pub fn remove_table(&self, bytes: usize) {
-        let before = self.beside.slow.fetch_sub(bytes as u64, Relaxed);
+    pub fn remove_table(&self, bytes: usize, memory: Memory) {
+        let before = self.tables.of(memory).fetch_sub(bytes as u64, Relaxed);
         assert!(before >= bytes as u64, "a block is taken out as it was put in");
     }
 
-    /// What is beside blocks.
-    pub fn beside(&self) -> Bytes {
-        self.beside.read()
+    pub fn tables(&self) -> Bytes {
+        self.tables.read()
+    }
+
+    /// What is beside blocks of values.
+    fn beside(&self) -> Bytes {
+        self.tables().plus(Bytes { fast: self.others.load(Relaxed), slow: 0 })
     }
 
     /// Returns all bytes of the memory.

@@ -447,13 +447,13 @@ fn what_is_beside_blocks_counts_as_fast() {
     for step in 1..=100 {
         (0..200).for_each(|_| heap.allocate(16 + step * 7));
         let beside = heap.ratio.live_bytes() / 6;
-        heap.ratio.set_beside(beside);
+        heap.ratio.set_others(beside);
         assert!(heap.comes_to_rest());
         assert!(step < 10 || (share(&heap, beside) - 0.75).abs() < 0.02, "{step}");
     }
     // More than the share leaves to fast memory: all blocks are slow, and then nothing moves.
     let beside = heap.ratio.live_bytes();
-    heap.ratio.set_beside(beside);
+    heap.ratio.set_others(beside);
     assert!(heap.comes_to_rest());
     assert!((share(&heap, beside) - 0.5).abs() < 0.01, "{}", share(&heap, beside));
 }
