@@ -11,7 +11,7 @@ use structures::entry::Payload;
 use structures::heap::{self, ByteBox, ByteVec, SlowMemory};
 use structures::quicklist::{End, NodeLimits};
 use structures::ratio::{Bounds, Memory, Policy, Share};
-use structures::{Entry, Intset, KeyHasher, Listpack, Mover, Quicklist, Table};
+use structures::{Cold, Entry, EntryRef, Intset, KeyHasher, Listpack, Mover, Quicklist, Table};
 
 const REGION_BYTES: usize = 256 << 20;
 
@@ -346,6 +346,80 @@ fn a_ratio_counts_tables_wherever_they_lie() {
         assert!((slow_share() - share).abs() < 0.02, "{fast}:{slow}: {}", slow_share());
         heap::adjust(0);
         assert!(!heap::wants_moves());
+    }
+}
+
+/// Walks over all entries, as a server does beside commands, until nothing is to be moved. How
+/// many rounds began, and how many blocks moved.
+fn move_to_rest(table: &mut KeyTable) -> (u32, u64) {
+    const ROUNDS_MAX: u32 = 10;
+    let (mut rounds, mut moved) = (0, 0);
+    loop {
+        heap::adjust(0);
+        if !heap::wants_moves() {
+            return (rounds, moved);
+        }
+        rounds += 1;
+        assert!(rounds <= ROUNDS_MAX, "it goes on and on: {} slow", slow_share());
+        let wanted = &mut |address: usize, bytes: Option<&dyn Fn() -> usize>| {
+            bytes.is_some_and(|bytes| heap::is_misplaced(address, bytes()))
+        };
+        let (mut mover, mut next) = (Mover::new(wanted), Some(0));
+        while let Some(position) = next {
+            // The server looks at the whole ten times a second, which is amid a round.
+            heap::adjust(0);
+            next = table.move_blocks(position, 256, &mut mover, |_, _| ());
+        }
+        moved += mover.moved;
+    }
+}
+
+#[test]
+fn moving_ends_at_the_ratio_and_rests_whatever_changed() {
+    let near = |slow: f64, when: &str| {
+        assert!((slow_share() - slow).abs() < 0.02, "{when}: {} and not {slow}", slow_share());
+    };
+    for tables in [Memory::Fast, Memory::Slow] {
+        let _turn = Turn::with(ratio(1, 3));
+        heap::set_tables(tables);
+        let mut dice = Dice(11);
+        let mut table = KeyTable::new(KeyHasher::fixed(1));
+        // A third of the values lies on a tier, of which the entry alone is left.
+        for number in 0..60_000 {
+            let (key, hash, entry) = entry_of(&table, number, dice.below(400));
+            let cold = Payload::Cold(Cold { place: number as u64 + 1, count: 0 });
+            let is_cold = number % 3 == 0;
+            table.insert(hash, if is_cold { Entry::new(&key, cold, None) } else { entry });
+        }
+        near(0.75, "after the load");
+        let mut bytes = heap::usage().unwrap();
+        for (fast, slow) in [(1, 1), (1, 8), (3, 1), (1, 3)] {
+            heap::set_policy(ratio(fast, slow));
+            let (_, moved) = move_to_rest(&mut table);
+            assert!(moved > 1000, "{fast}:{slow}: {moved}");
+            near(f64::from(slow) / f64::from(fast + slow), "after another ratio");
+            assert_eq!(move_to_rest(&mut table), (0, 0), "{fast}:{slow}: it rests");
+            let now = heap::usage().unwrap();
+            assert_eq!(now.fast_bytes + now.slow_bytes, bytes.fast_bytes + bytes.slow_bytes);
+            bytes = now;
+        }
+        // Half of the keys go: the long values, so that most of what goes was slow.
+        for number in 0..60_000 {
+            let (key, hash, _) = entry_of(&table, number, 0);
+            let is_long = |entry: EntryRef<'_, ()>| entry.allocated_bytes() > 200;
+            if table.find(hash, &key).is_some_and(is_long) {
+                table.remove(hash, &key);
+            }
+        }
+        assert!(table.len() < 45_000);
+        let (_, moved) = move_to_rest(&mut table);
+        assert!(moved > 1000, "{moved}");
+        near(0.75, "after half the keys went");
+        for _ in 0..3 {
+            assert_eq!(move_to_rest(&mut table), (0, 0), "it rests");
+        }
+        assert_eq!(table.iter().count(), table.len());
+        assert!(table.iter().any(|entry| entry.is_cold()));
     }
 }
 
