@@ -7,13 +7,15 @@ import masses
 import off
 import overwrite
 import rivals
+import slow_memory_tables
 import tiered
 from tables import shown, table
 
-PAGE = """# Values on a disk
+PAGE = """# Values on a disk, and in slow memory
 
 `bench/tiers` (`make bench-tiers`) measures this: {machines}. The server has core 0, its threads included, the load has
-core 1. What it is about: [tiers.md](../operations/tiers.md).
+core 1. What it is about: [tiers.md](../operations/tiers.md),
+[slow-memory.md](../operations/slow-memory.md).
 
 ## Goals
 
@@ -144,7 +146,8 @@ def goals(results):
     found = {name: result["found"] for name, result in results.items() if result.get("found")}
     all_goals = Goals()
     for name, adds in (("rivals", rival_goals), ("off", off_goals), ("overwrite", overwrite_goals),
-                       ("masses", masses_goals), ("scarce", scarce_goals), ("bytes", bytes_goals)):
+                       ("masses", masses_goals), ("scarce", scarce_goals), ("bytes", bytes_goals),
+                       ("slow", slow_memory_tables.goals)):
         if name in found:
             adds(all_goals, found[name])
     return table(["goal", "asked", "found", "met"], all_goals.rows)
@@ -331,4 +334,4 @@ def bytes_part(found):
 
 
 PARTS = {"rivals": rivals_part, "off": off_part, "overwrite": overwrite_part, "masses": masses_part,
-         "scarce": scarce_part, "bytes": bytes_part}
+         "scarce": scarce_part, "bytes": bytes_part, "slow": slow_memory_tables.part}
