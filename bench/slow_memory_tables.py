@@ -58,7 +58,8 @@ def part(found):
 def of_latency(found, latency):
     lines = []
     for cell, samples in found["rows"][latency].items():
-        for policy, ours in samples.items():
+        for policy in slow_memory.POLICIES:
+            ours = samples[policy]
             row = [cell, policy, shown([sample["requests_per_second"] / 1000 for sample in ours], "")]
             row += [shown(against_dram(samples, policy, field), " ×")
                     for field in ("requests_per_second", "p50_ms", "p99_ms")]

@@ -43,7 +43,7 @@ pub use handle::{EntryMut, EntryRef};
 use layout::{KIND_BOXED, KIND_COLD, Parts, Traits};
 
 use crate::mover::Mover;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_further};
 use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
@@ -314,9 +314,8 @@ unsafe impl<V> Element for Entry<V> {
 
     #[inline]
     fn has_key(element: EntryRef<'_, V>, key: &[u8]) -> bool {
-        let stored = element.key();
-        touched(stored.as_ptr());
-        stored == key
+        touched(element.address());
+        element.key() == key
     }
 
     fn has_same_key(a: EntryRef<'_, V>, b: EntryRef<'_, V>) -> bool {
@@ -355,7 +354,7 @@ unsafe impl<V> Element for Entry<V> {
         let block: *const u8 = std::ptr::without_provenance((raw & !COLD_BIT) as usize);
         prefetch(block);
         // A small value ends on the second line more often than not.
-        prefetch(block.wrapping_add(64));
+        prefetch_further(block.wrapping_add(64));
     }
 }
 

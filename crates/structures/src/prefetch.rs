@@ -4,6 +4,12 @@
 #[inline(always)]
 pub(crate) fn prefetch(address: *const u8) {
     crate::slow_touch::asked(address);
+    prefetch_further(address);
+}
+
+/// The same for a further line of a block, whose first one was asked for.
+#[inline(always)]
+pub(crate) fn prefetch_further(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction never faults, whatever the address, and every x86-64 has it.
     unsafe {

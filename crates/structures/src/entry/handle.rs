@@ -37,6 +37,12 @@ impl<'a, V> EntryRef<'a, V> {
         Parts::of(self.block)
     }
 
+    /// Where its block begins.
+    #[inline]
+    pub(super) fn address(self) -> *const u8 {
+        self.block.as_ptr()
+    }
+
     #[inline]
     pub fn key(self) -> &'a [u8] {
         let parts = self.parts();

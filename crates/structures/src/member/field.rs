@@ -233,9 +233,8 @@ unsafe impl Element for Field {
 
     #[inline]
     fn has_key(element: FieldRef<'_>, key: &[u8]) -> bool {
-        let stored = element.name();
-        touched(stored.as_ptr());
-        stored == key
+        touched(element.block.as_ptr());
+        element.name() == key
     }
 
     fn has_same_key(a: FieldRef<'_>, b: FieldRef<'_>) -> bool {

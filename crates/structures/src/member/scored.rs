@@ -176,9 +176,8 @@ unsafe impl Element for ScoredMember {
 
     #[inline]
     fn has_key(element: ScoredRef<'_>, key: &[u8]) -> bool {
-        let stored = element.member();
-        touched(stored.as_ptr());
-        stored == key
+        touched(element.block.as_ptr());
+        element.member() == key
     }
 
     fn has_same_key(a: ScoredRef<'_>, b: ScoredRef<'_>) -> bool {
