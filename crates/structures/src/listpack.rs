@@ -343,6 +343,12 @@ impl Listpack {
         self.set_header(count);
     }
 
+    /// Where its block begins, with room before the bytes.
+    #[inline]
+    pub(crate) fn address(&self) -> *const u8 {
+        self.bytes.address()
+    }
+
     /// Moves the bytes, if `mover` takes them.
     pub fn move_block(&mut self, mover: &mut Mover<'_>) {
         self.bytes.move_block(mover);

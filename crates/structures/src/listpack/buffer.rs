@@ -50,6 +50,12 @@ impl Buffer {
         self.memory.allocated_bytes()
     }
 
+    /// Where the memory begins, with the room before the bytes.
+    #[inline]
+    pub(super) fn address(&self) -> *const u8 {
+        self.memory.as_ptr()
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.memory.len()
     }

@@ -131,7 +131,7 @@ impl Node {
     #[inline]
     fn touch(&self) {
         touched(match &self.body {
-            Body::Packed(pack) => pack.bytes().as_ptr(),
+            Body::Packed(pack) => pack.address(),
             Body::Plain(element) => element.as_ptr(),
         });
     }
