@@ -144,23 +144,29 @@ impl Single {
 
     /// The answer to a request. One that waits for a timeout is let have it.
     fn ask(&mut self, words: &[Vec<u8>]) -> Reply {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend(format!("${}\r\n", word.len()).bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend_from_slice(b"\r\n");
-        }
+        self.client.send(&encoded(words));
+        self.answer(words)
+    }
+
+    /// The answers to requests that are sent at once.
+    fn ask_all(&mut self, requests: &[Words]) -> Vec<Reply> {
+        let bytes: Vec<u8> = requests.iter().flat_map(|words| encoded(words)).collect();
         self.client.send(&bytes);
-        for turn in 1..100 * TURNS_MAX {
-            self.turn();
+        requests.iter().map(|words| self.answer(words)).collect()
+    }
+
+    /// The next answer, which is to this request.
+    fn answer(&mut self, words: &[Vec<u8>]) -> Reply {
+        for turn in 0..100 * TURNS_MAX {
             self.received.extend(self.client.received());
             if let Some((reply, length)) = reply::parse(&self.received).expect("it is a reply") {
                 self.received.drain(..length);
                 return reply;
             }
-            if turn % TURNS_MAX == 0 {
+            if turn % TURNS_MAX == TURNS_MAX - 1 {
                 self.advance(100 * MILLISECOND);
             }
+            self.turn();
         }
         let stopping = &self.server.core.stopping;
         panic!("no answer to {}, {stopping:?}", text(words));
@@ -174,6 +180,17 @@ impl Single {
     fn keyspace(&self) -> &engine::keyspace::Keyspace {
         &self.server.core.shard.engine.keyspace
     }
+}
+
+/// A request as it is sent.
+fn encoded(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
 }
 
 fn text(words: &[Vec<u8>]) -> String {
@@ -316,6 +333,29 @@ fn nobody_can_tell_from_answers_where_values_are() {
     let moved = campaign::survive(seeds, compare);
     let sum = moved.iter().sum();
     campaign::sum_up(" of answers compared", moved.len(), &[("values spilled", sum)]);
+}
+
+/// Values are fetched for a pipeline before its requests are judged.
+#[test]
+fn requests_with_too_few_arguments_are_refused_in_a_pipeline_as_well() {
+    let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
+    let mut single = Single::new(Some(tier));
+    single.line(&format!("SET key {}", "v".repeat(300)));
+    let mut requests: Vec<Words> = Vec::new();
+    for command in single.server.core.process.catalog.iter() {
+        let name = command.name().split('|').map(|word| word.as_bytes().to_vec());
+        let mut words: Words = name.collect();
+        while !command.admits(words.len()) && words.len() < 6 {
+            requests.push(words.clone());
+            words.push(b"key".to_vec());
+        }
+    }
+    assert!(requests.len() > 300, "only {} requests", requests.len());
+    for batch in requests.chunks(20) {
+        for (words, reply) in batch.iter().zip(single.ask_all(batch)) {
+            assert!(reply.is_error("ERR wrong number"), "{}: {reply:?}", text(words));
+        }
+    }
 }
 
 #[test]

@@ -328,7 +328,12 @@ impl Server {
         }
         for parsed in &scratch.parsed {
             let Some(id) = parsed.command else { continue };
-            self.core.fetch_ahead(client, id, scratch.args(parsed, bytes));
+            let args = scratch.args(parsed, bytes);
+            // The gate has not judged it yet, and what finds its keys asks for those that must be
+            // there.
+            if self.core.process.catalog.command(id).admits(args.len()) {
+                self.core.fetch_ahead(client, id, args);
+            }
         }
     }
 
