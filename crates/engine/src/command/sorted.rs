@@ -91,6 +91,27 @@ fn find<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Sorted>, Refusa
     tx.find(key).map(sorted::of).transpose()
 }
 
+/// The score that a member of a key takes: minus zero is zero in a listpack, as in Redis.
+///
+/// # Errors
+/// WRONGTYPE if the key holds another type.
+fn stored_score(tx: &mut Tx<'_>, key: &[u8], member: &[u8], score: f64) -> Result<f64, Refusal> {
+    if score != 0.0 || score.is_sign_positive() {
+        return Ok(score);
+    }
+    let settings = tx.settings().clone();
+    let packs = match find(tx, key)? {
+        Some(sorted) => sorted.packs(member, &settings),
+        None => Sorted::new().packs(member, &settings),
+    };
+    Ok(if packs { without_sign(score) } else { score })
+}
+
+/// A score that is no minus zero.
+fn without_sign(score: f64) -> f64 {
+    if score == 0.0 { 0.0 } else { score }
+}
+
 /// Publishes that a key went with its last member, if it did.
 fn notify_if_gone(tx: &mut Tx<'_>, key: &[u8]) {
     if tx.settings().notify_keyspace_events != 0 && !tx.exists(key) {
@@ -109,6 +130,9 @@ pub(super) fn store(
 ) -> Outcome {
     let existed = tx.replace(destination);
     for (member, score) in members.iter() {
+        // Redis keeps minus zero in large results alone. Its replicas are told member by member,
+        // and lose it.
+        let score = without_sign(score);
         tx.change(destination, Effect::SortedAdd { member, score })?;
     }
     if !members.is_empty() {

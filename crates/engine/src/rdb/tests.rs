@@ -3,6 +3,7 @@
 mod recorded;
 
 use super::{Crc64, RdbError, VERSION};
+use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::keyspace::Keyspace;
 use crate::load::Loader;
@@ -133,6 +134,27 @@ fn what_is_written_is_read_back() {
     assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1_800_000_000_000]);
     let due = loaded.databases().flat_map(|(_, database)| database.field_expiries().iter());
     assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1, 1_800_000_000_000]);
+}
+
+/// Large sorted sets have it, and small ones that were large.
+#[test]
+fn minus_zero_is_written_and_read_back() {
+    let mut bench = Bench::new();
+    let wide = [b'w'; 100];
+    let mut add = |key: &[u8], member: &[u8], score: f64| {
+        change(&mut bench, key, &Effect::SortedAdd { member, score });
+    };
+    for number in 0..200 {
+        add(b"many", number.to_string().as_bytes(), f64::from(number));
+    }
+    for number in 0..150 {
+        add(b"many", number.to_string().as_bytes(), -0.0);
+    }
+    add(b"few", &wide, 1.0);
+    add(b"few", b"m", -0.0);
+    change(&mut bench, b"few", &Effect::SortedRemove { member: &wide });
+    let loaded = load(&save(&bench.engine.keyspace)).unwrap();
+    assert_eq!(Digest::of_keyspace(&loaded), Digest::of_keyspace(&bench.engine.keyspace));
 }
 
 #[test]

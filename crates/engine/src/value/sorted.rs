@@ -9,6 +9,7 @@ mod pack;
 mod tests;
 
 use crate::refusal::Refusal;
+use crate::settings::Settings;
 use crate::value::{EntryRef, Recipe, Value, not_of};
 use std::ops::Range;
 use structures::entry::ValueRef;
@@ -113,15 +114,19 @@ impl Sorted {
         if let Some(cursor) = pack.find(member, 1) {
             return pack::change(pack, cursor, member, score);
         }
-        let settings = recipe.settings;
-        if (pack.len() / 2) as u64 >= settings.zset_max_listpack_entries
-            || member.len() as u64 > settings.zset_max_listpack_value
-            || !pack.fits(member.len())
-        {
+        if !has_room(pack, member, recipe.settings) {
             return self.make_tree(recipe.hasher).insert(member, score);
         }
         pack::insert_new(pack, member, score);
         Scored::Added
+    }
+
+    /// Whether a member lies in a listpack once it is inserted.
+    pub fn packs(&self, member: &[u8], settings: &Settings) -> bool {
+        match self {
+            Self::Tree(_) => false,
+            Self::Pack(pack) => has_room(pack, member, settings) || pack.find(member, 1).is_some(),
+        }
     }
 
     /// Removes a member and returns its score.
@@ -225,4 +230,11 @@ impl Sorted {
             Self::Pack(_) => unreachable!("it has just become a tree"),
         }
     }
+}
+
+/// Whether a listpack may take one more member, and this one.
+fn has_room(pack: &Listpack, member: &[u8], settings: &Settings) -> bool {
+    ((pack.len() / 2) as u64) < settings.zset_max_listpack_entries
+        && member.len() as u64 <= settings.zset_max_listpack_value
+        && pack.fits(member.len())
 }

@@ -1,6 +1,6 @@
 //! Members that join or take another score: ZADD, ZINCRBY.
 
-use super::find;
+use super::{find, stored_score};
 use crate::apply::Applied;
 use crate::command::{Args, Command, DataFn, Group, Outcome, write};
 use crate::effect::Effect;
@@ -100,6 +100,7 @@ impl Options {
                 Some(score)
             };
             let Some(score) = outcome else { continue };
+            let score = stored_score(tx, key, member, score)?;
             match tx.change(key, Effect::SortedAdd { member, score })? {
                 Applied::Added => added += 1,
                 Applied::Changed => updated += 1,

@@ -44,6 +44,26 @@ fn scores_are_added_under_conditions() {
 }
 
 #[test]
+fn minus_zero_is_zero_in_small_sorted_sets_and_in_results() {
+    let [mut small, mut large] = both();
+    for (bench, added) in [(&mut small, "$1 0"), (&mut large, "$2 -0")] {
+        bench.check_all(&[
+            ("ZADD z -0 a 1 b", ":2"),
+            ("ZSCORE z a", added),
+            ("ZADD z INCR -0 c", "$2 -0"),
+            ("ZSCORE z c", added),
+            ("ZADD z -0 b", ":0"),
+            ("ZSCORE z b", added),
+            ("ZUNIONSTORE sum 1 z WEIGHTS -1", ":3"),
+            ("ZSCORE sum a", "$1 0"),
+        ]);
+    }
+    let long = "m".repeat(65);
+    small.check(&format!("ZADD z -0 {long}"), ":1");
+    small.check(&format!("ZSCORE z {long}"), "$2 -0");
+}
+
+#[test]
 fn refusals_change_nothing() {
     let mut bench = Bench::new();
     bench.check_all(&[

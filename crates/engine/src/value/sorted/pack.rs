@@ -1,7 +1,9 @@
 //! A small sorted set: members and scores alternate in a listpack, in order.
 //!
 //! A score that is an integer is stored as one, any other as its text of 17 digits, which reads
-//! back as the same number. Minus zero is stored as zero, as Redis does.
+//! back as the same number. Minus zero is such a text too: commands put none here, as Redis does
+//! not, but a value that was a tree and is read from a file or a master may have it, and must read
+//! the same wherever it lies.
 
 use crate::number::format_double;
 use std::cmp::Ordering;
@@ -181,7 +183,8 @@ fn read_score(item: Item<'_>) -> f64 {
 
 /// Lends a score as it is stored.
 fn with_score_item<T>(score: f64, stores: impl FnOnce(Item<'_>) -> T) -> T {
-    if score.abs() <= INTEGRAL_SCORE_MAX && score == score.trunc() {
+    let is_minus_zero = score == 0.0 && score.is_sign_negative();
+    if score.abs() <= INTEGRAL_SCORE_MAX && score == score.trunc() && !is_minus_zero {
         return stores(Item::Integer(score as i64));
     }
     stores(Item::Bytes(format_double(score).as_bytes()))

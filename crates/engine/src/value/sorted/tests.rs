@@ -128,18 +128,33 @@ fn a_sorted_set_stays_a_listpack_up_to_both_limits() {
     });
 }
 
-/// As Redis 7.0.15's DUMP carries it: `ZADD z 1 a 2.5 b -0 c 1e19 d`.
+/// As Redis 7.0.15's DUMP carries it: `ZADD z 1 a 2.5 b 0 c 1e19 d`.
 #[test]
 fn scores_are_stored_as_redis_stores_them() {
     with_recipe(|recipe| {
         let mut sorted = Sorted::new();
-        for (member, score) in [("a", 1.0), ("b", 2.5), ("c", -0.0), ("d", 1e19)] {
+        for (member, score) in [("a", 1.0), ("b", 2.5), ("c", 0.0), ("d", 1e19)] {
             sorted.insert(member.as_bytes(), score, recipe);
         }
         let Sorted::Pack(pack) = &sorted else { panic!("four members are a listpack") };
         let expected = b"\x23\0\0\0\x08\0\x81c\x02\0\x01\x81a\x02\x01\x01\x81b\x02\x832.5\x04\
                          \x81d\x02\x851e+19\x06\xff";
         assert_eq!(pack.bytes(), expected);
-        assert!(sorted.score(b"c").is_some_and(|score| score.is_sign_positive()));
+    });
+}
+
+/// A value that was a tree has it, and may be a listpack when it is read again.
+#[test]
+fn minus_zero_stays_minus_zero_in_both_forms() {
+    with_recipe(|recipe| {
+        let mut sorted = Sorted::new();
+        let is_minus = |sorted: &Sorted, member: &[u8]| {
+            sorted.score(member).is_some_and(|score| score == 0.0 && score.is_sign_negative())
+        };
+        for number in 0..200 {
+            sorted.insert(number.to_string().as_bytes(), -0.0, recipe);
+            assert!(is_minus(&sorted, b"0") && is_minus(&sorted, number.to_string().as_bytes()));
+        }
+        assert_eq!(sorted.encoding(), "skiplist");
     });
 }
