@@ -57,7 +57,14 @@ def valkey_command():
     return tool("valkey-server")
 
 
+# Kiln with a tier, by what comes first in `--server-command`: with every value there, and with a part of them.
+TIERED = ("all-cold", "part-cold")
+
+
 def server_command(named):
-    """What a suite's `--server-command` means: `stock` and `valkey` are these two, all else is a command."""
+    """What a suite's `--server-command` means: `stock` and `valkey` are these two, `all-cold` and `part-cold` are
+    Kiln with a tier, all else is a command."""
     oracles = {"stock": stock_command, "valkey": valkey_command}
+    if named in TIERED:
+        return f"{ROOT / 'tests' / 'harness' / named} server"
     return oracles[named]() if named in oracles else named

@@ -83,14 +83,16 @@ class Died(Exception):
 
 
 class Server:
-    """`command` is run as redis-server is: `command --port P --dir D arguments…`.
+    """`command` is run as redis-server is: `command --port P --dir D arguments…`. It may be a name that
+    `paths.server_command` knows.
 
     `directory` is kept when given; otherwise a fresh one is made in `folder` and removed by `close`.
     `wrapper` goes in front of the command: `["taskset", "-c", "0"]`, `["strace", …]`.
     """
 
     def __init__(self, command, arguments=(), directory=None, wrapper=(), folder=paths.RUNS):
-        self.command = shlex.split(command) if isinstance(command, str) else list(command)
+        named = isinstance(command, str)
+        self.command = shlex.split(paths.server_command(command)) if named else list(command)
         self.arguments = list(arguments)
         self.wrapper = list(wrapper)
         self.owns_directory = directory is None

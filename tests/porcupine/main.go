@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	command   = flag.String("server-command", "../target/checked/kiln server", "how to start it")
+	command = flag.String("server-command", "../target/checked/kiln server",
+		"how to start it; `all-cold` and part-cold are Kiln with values on a tier")
 	commands  = flag.String("commands", "", "the program that prints the command table")
 	rounds    = flag.Int("rounds", 4, "histories, each with several crashes")
 	crashes   = flag.Int("crashes", 4, "kills in one history")
@@ -115,6 +116,9 @@ func fail(err error) {
 
 func main() {
 	flag.Parse()
+	if *command == "all-cold" || *command == "part-cold" {
+		*command = "harness/" + *command + " server"
+	}
 	isValkey := *oracleIs == "valkey"
 	t, err := readTable(*commands, isValkey)
 	if err != nil {
