@@ -294,10 +294,15 @@ impl Keyspace {
 
     fn dismiss(&mut self, guest: &Guest) {
         let Some(id) = self.holder_of(guest.hash, guest.place) else { return };
-        let is_unused = |entry: EntryRef<'_>| {
-            entry.copy_place() == Some(guest.place.bits()) && entry.tag() < TAG_USED_AGAIN
+        let is_it = |entry: EntryRef<'_>| entry.copy_place() == Some(guest.place.bits());
+        let entry = self.database(id).table.find_where(guest.hash, is_it);
+        // It may stay: the hand will meet it.
+        let is_free = |entry: EntryRef<'_>| {
+            entry.tag() < TAG_USED_AGAIN && !self.is_being_written(entry.value())
         };
-        self.send_away(id, guest.hash, None, is_unused);
+        if entry.is_some_and(is_free) {
+            self.send_away(id, guest.hash, None, is_it);
+        }
     }
 }
 

@@ -321,12 +321,16 @@ impl Keyspace {
         let freed = entry_bytes(entry).saturating_sub(entry.bytes_if_cold());
         // It would come back at once.
         let is_due = next_expiry(entry).is_some_and(|at| at <= now.0);
-        let is_writing = self.snapshot.is_some() && needs_in_memory(value, &self.settings);
         (limits.value_bytes_min..=limits.value_bytes_max).contains(&bytes)
             && freed >= limits.freed_bytes_min
             && may_go(value)
             && !is_due
-            && !is_writing
+            && !self.is_being_written(value)
+    }
+
+    /// Whether a snapshot may be writing this value in pieces, for which it must stay.
+    pub(super) fn is_being_written(&self, value: ValueRef<'_, Value>) -> bool {
+        self.snapshot.is_some() && needs_in_memory(value, &self.settings)
     }
 
     /// The rank that a third of the values in memory reach, by a sample.

@@ -522,3 +522,27 @@ fn a_snapshot_says_when_it_has_noted_too_many_values_that_are_not_in_memory() {
     keyspace.read_snapshot_values();
     assert!(!keyspace.snapshot_is_overfull());
 }
+
+#[test]
+fn what_a_snapshot_writes_in_pieces_stays_though_it_was_fetched_for_one_use() {
+    let mut settings = Settings::default();
+    settings.limits.whole_value_bytes_max = 1000;
+    let mut keyspace = Keyspace::new(settings, HashKey::fixed(1));
+    let file = MemoryFile::default();
+    file.serve(&mut keyspace, ALL_COLD);
+    for number in 0..100 {
+        let element = format!("{number}").repeat(50);
+        let effect = Effect::ListPush { end: End::Tail, value: element.as_bytes() };
+        keyspace.apply(DatabaseId(0), b"list", &effect).expect("it is a list");
+    }
+    spill_all(&mut keyspace, &file);
+    keyspace.fetch_now(DatabaseId(0), b"list").expect("it is there");
+    keyspace.begin_snapshot(NOW);
+    assert!(!keyspace.walk_snapshot(1, 1), "it is begun");
+    spill_all(&mut keyspace, &file);
+    assert_eq!(keyspace.cold_keys(), 0);
+    while !keyspace.walk_snapshot(100, 1 << 20) {}
+    keyspace.end_snapshot();
+    spill_all(&mut keyspace, &file);
+    assert_eq!(keyspace.cold_keys(), 1);
+}
