@@ -27,6 +27,10 @@ impl Shard {
         if !is_due || self.has_gathered() || self.gate() != Gate::Open {
             return;
         }
+        // A life that lost a value of its tier keeps what it does now to itself, and ends.
+        if self.engine.keyspace.has_lost_value() {
+            return;
+        }
         self.checksums.bytes = self.bytes_appended;
         self.checksums.since = None;
         self.appender.borrow_mut().append_checksum(self.engine.keyspace.len() as u64, now);
