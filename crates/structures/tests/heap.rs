@@ -387,7 +387,7 @@ fn moving_ends_at_the_ratio_and_rests_whatever_changed() {
         // A third of the values lies on a tier, of which the entry alone is left.
         for number in 0..60_000 {
             let (key, hash, entry) = entry_of(&table, number, dice.below(400));
-            let cold = Payload::Cold(Cold { place: number as u64 + 1, count: 0 });
+            let cold = Payload::Cold(Cold { place: number as u64 + 1, count: 0, due: None });
             let is_cold = number % 3 == 0;
             table.insert(hash, if is_cold { Entry::new(&key, cold, None) } else { entry });
         }
