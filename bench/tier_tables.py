@@ -8,6 +8,7 @@ import off
 import overwrite
 import rivals
 import slow_memory_tables
+import small_replica
 import tiered
 from tables import shown, table
 
@@ -94,6 +95,14 @@ SETs are random but for the load. The server, at the end: **{outcome}**.
 
 {table}
 """
+REPLICA = """## A replica with little memory
+
+{keys:,} keys, half strings of 500 bytes and half hashes of as much, all in the primary's memory. {asked:,} APPEND and HSET
+a second go to any of them. The replica has a tier, and of memory {share:.0%} of what the primary uses.
+
+{table}
+"""
+
 BYTES = """## Memory of a cold key
 
 `used_memory` with cold keys alone, less what it is with none, by key, less the name; without what waits in buffers to
@@ -112,6 +121,9 @@ AMPLIFICATION_MAX = 6.0
 END_MIN = 0.5
 WORST_MS_MAX = 50.0
 USED_MAX = 1.01
+# How far behind its primary a small replica may be, and what of the rate the load must have reached.
+BEHIND_SECONDS_MAX = 2.0
+RATE_REACHED = 0.98
 COLD_KEY_BYTES_MAX = 40
 
 
@@ -147,7 +159,7 @@ def goals(results):
     all_goals = Goals()
     for name, adds in (("rivals", rival_goals), ("off", off_goals), ("overwrite", overwrite_goals),
                        ("masses", masses_goals), ("scarce", scarce_goals), ("bytes", bytes_goals),
-                       ("slow", slow_memory_tables.goals)):
+                       ("replica", replica_goals), ("slow", slow_memory_tables.goals)):
         if name in found:
             adds(all_goals, found[name])
     return table(["goal", "asked", "found", "met"], all_goals.rows)
@@ -198,6 +210,16 @@ def scarce_goals(all_goals, found):
 def bytes_goals(all_goals, found):
     all_goals.at_most("memory of a cold key over its name", [cold_bytes.over_name(row) for row in found],
                       COLD_KEY_BYTES_MAX, " bytes")
+
+
+def replica_goals(all_goals, found):
+    rows = found["turns"]
+    reached = [row["changes_per_second"] / found["asked"] for row in rows]
+    all_goals.at_least("a small replica: changes, against those asked for", reached, RATE_REACHED)
+    all_goals.at_most("a small replica: behind at most", [max(row["behind_seconds"]) for row in rows],
+                      BEHIND_SECONDS_MAX, " s")
+    is_equal = all(row["equal"] for row in rows)
+    all_goals.add("a small replica: its data in the end", "equal", "equal" if is_equal else "different", is_equal)
 
 
 def ratios(ours, theirs):
@@ -333,5 +355,13 @@ def bytes_part(found):
     return BYTES.format(table=table(["cold keys", "bytes each", "others", "bytes in buffers"], lines))
 
 
+def replica_part(found):
+    lines = [[str(turn), f"{row['changes_per_second']:,.0f}", f"{max(row['behind_seconds']):.2f}", f"{row['fetched']:,}"]
+             for turn, row in enumerate(found["turns"], 1)]
+    return REPLICA.format(keys=found["keys"], asked=found["asked"], share=small_replica.MEMORY_SHARE, table=table(
+        ["turn", "changes a second", "behind at most, s", "values fetched"], lines))
+
+
 PARTS = {"rivals": rivals_part, "off": off_part, "overwrite": overwrite_part, "masses": masses_part,
-         "scarce": scarce_part, "bytes": bytes_part, "slow": slow_memory_tables.part}
+         "scarce": scarce_part, "bytes": bytes_part, "replica": replica_part,
+         "slow": slow_memory_tables.part}
