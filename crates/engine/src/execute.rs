@@ -234,14 +234,20 @@ impl Engine {
                 // This life ends.
                 Err(_) => return false,
             }
-            let key = self.key_where(id, hash, |entry| next_expiry(entry) == Some(at));
-            let dropped = key.map_or(0, |key| {
-                self.tx(context, unit, interest).drop_fields(id, hash, &key, *left)
-            });
+            // What was read for it may have used up what is left: one field goes all the same.
+            let count = (*left).max(1);
+            let dropped = match self.key_where(id, hash, |entry| next_expiry(entry) == Some(at)) {
+                Some(key) => self.tx(context, unit, interest).drop_fields(id, hash, &key, count),
+                None => {
+                    self.keyspace.database_mut(id).field_expiries.remove(at, hash);
+                    1
+                }
+            };
             if dropped == 0 {
-                self.keyspace.database_mut(id).field_expiries.remove(at, hash);
+                // Its value is lost.
+                return false;
             }
-            *left = left.saturating_sub(dropped.max(1));
+            *left = left.saturating_sub(dropped);
         }
         false
     }

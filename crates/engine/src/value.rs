@@ -245,8 +245,10 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
     }
 }
 
-/// Whether a key is due by a Unix time in milliseconds, or all of its fields are.
-pub(crate) fn is_past(entry: EntryRef<'_>, by: i64) -> bool {
+/// As [`Keyspace::is_past`], of a key whose value is in memory.
+///
+/// [`Keyspace::is_past`]: crate::keyspace::Keyspace::is_past
+pub(crate) fn is_past_in_memory(entry: EntryRef<'_>, by: i64) -> bool {
     let is_all_due = |hash: &Hash| hash.is_all_due(by);
     entry.expire_at().is_some_and(|at| at <= by)
         || matches!(entry.value(), ValueRef::Boxed(Value::Hash(hash)) if is_all_due(hash))

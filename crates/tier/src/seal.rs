@@ -5,7 +5,7 @@
 //! tweak, but for the same bytes once more after a failed write.
 //!
 //! Working with a key leaves parts of it on the stack, which are overwritten behind each piece of
-//! work: so a core dump has them only of a thread that was amid one.
+//! work. What is left in a thread's registers is not.
 //!
 //! The loop is written here, upon the block cipher: those that libraries have take a block at a
 //! time, which is several times slower than the processor's instructions allow.

@@ -7,7 +7,7 @@ use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::content::{count_of, with_payload};
 use crate::value::hash::next_expiry;
-use crate::value::{Entry, EntryRef, entry_bytes, is_past};
+use crate::value::{Entry, EntryRef, entry_bytes, is_past_in_memory};
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
 use tier::{Place, Read};
@@ -227,9 +227,9 @@ impl Keyspace {
     /// is not in memory is looked at if one of its fields is due; if it is lost, it is not past.
     pub(crate) fn is_past(&self, entry: EntryRef<'_>, by: i64) -> bool {
         if !entry.is_cold() || next_expiry(entry).is_none_or(|at| at > by) {
-            return is_past(entry, by);
+            return is_past_in_memory(entry, by);
         }
-        self.with_value(entry).is_ok_and(|found| is_past(found.as_ref(), by))
+        self.with_value(entry).is_ok_and(|found| is_past_in_memory(found.as_ref(), by))
     }
 
     /// The entry with its value: beside the keyspace, if the value is not in memory. For who looks
@@ -298,7 +298,9 @@ impl Keyspace {
         let entry = self.database(id).table.find_where(guest.hash, is_it);
         // It may stay: the hand will meet it.
         let is_free = |entry: EntryRef<'_>| {
-            entry.tag() < TAG_USED_AGAIN && !self.is_being_written(entry.value())
+            entry.tag() < TAG_USED_AGAIN
+                && !self.is_being_written(entry.value())
+                && next_expiry(entry).is_none_or(|at| at > self.now.0)
         };
         if entry.is_some_and(is_free) {
             self.send_away(id, guest.hash, None, is_it);

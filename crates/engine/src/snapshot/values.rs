@@ -18,8 +18,8 @@ use base::DatabaseId;
 use tier::{Hold, Place, Read};
 
 /// What makes a window of what the walk has come to full, in bytes of records and of what is known
-/// of each: enough that neighbours on the disk are read together. A guess. At most a part of
-/// `maxmemory`, of which it is no part.
+/// of each: enough that neighbours on the disk are read together. A guess. `maxmemory` does not
+/// count it, so it may be a part of that at most.
 const WALKED_BYTES: usize = 4 << 20;
 const WALKED_BYTES_MIN: usize = 256 << 10;
 const WALKED_SHARE: u64 = 128;
@@ -85,6 +85,11 @@ pub(super) struct Value {
 }
 
 impl Value {
+    /// Of its record, and of what is known of it.
+    fn bytes(&self) -> usize {
+        self.place.length() + self.head.capacity() + size_of::<Self>()
+    }
+
     /// Writes it, once its bytes have come.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
@@ -108,7 +113,8 @@ impl Pair {
 
     /// The next window, to be read in this order. Values that are still in memory need not be read.
     fn ask(&mut self, cold: &ColdStore) -> Vec<(u32, Read)> {
-        std::mem::swap(&mut self.gathering, &mut self.reading);
+        debug_assert!(self.reading.hold.is_none(), "a window that is written is held no more");
+        self.reading = self.take_full();
         self.number += 1;
         self.reading.values.sort_unstable_by_key(|value| value.place);
         let mut reads = Vec::new();
@@ -120,6 +126,23 @@ impl Pair {
         }
         self.reading.missing = reads.len();
         reads
+    }
+
+    /// Takes a full window off what was noted, which may be more: one command may change many
+    /// values. What is left is written later, so the hold stays with it.
+    fn take_full(&mut self) -> Window {
+        let Window { values, bytes, hold, .. } = &mut self.gathering;
+        let mut taken_bytes = 0;
+        let is_taken = |value: &&Value| {
+            let is_taken = taken_bytes < self.bytes_max;
+            taken_bytes += if is_taken { value.bytes() } else { 0 };
+            is_taken
+        };
+        let count = values.iter().take_while(is_taken).count();
+        *bytes -= taken_bytes;
+        let taken = values.drain(..count).collect();
+        let hold = if values.is_empty() { hold.take() } else { None };
+        Window { values: taken, bytes: taken_bytes, missing: 0, hold }
     }
 
     /// Takes the bytes of a value of the window that is being read.
@@ -158,8 +181,9 @@ impl Windows {
 
     pub fn add(&mut self, noted: Noted, database: DatabaseId, head: Vec<u8>, place: Place) {
         let pair = self.pair_mut(noted);
-        pair.gathering.bytes += place.length() + head.capacity() + size_of::<Value>();
-        pair.gathering.values.push(Value { database, head, place, content: None });
+        let value = Value { database, head, place, content: None };
+        pair.gathering.bytes += value.bytes();
+        pair.gathering.values.push(value);
     }
 
     fn pair(&self, noted: Noted) -> &Pair {
@@ -213,6 +237,7 @@ impl Windows {
     }
 
     /// The next window to be read, if one is full, or the walk `is_over` and it will get no fuller.
+    /// What is about to be changed is not waited for where space must be kept for it.
     fn ask(
         &mut self,
         noted: Noted,
@@ -220,8 +245,9 @@ impl Windows {
         cold: &ColdStore,
     ) -> Option<(WindowId, Vec<(u32, Read)>)> {
         let pair = self.pair_mut(noted);
-        let is_due =
-            pair.gathering.bytes >= pair.bytes_max || is_over && !pair.gathering.values.is_empty();
+        let is_pressing = is_over || noted == Noted::Changed && cold.tier.has_waiting();
+        let is_due = pair.gathering.bytes >= pair.bytes_max
+            || is_pressing && !pair.gathering.values.is_empty();
         if !is_due || pair.is_reading() {
             return None;
         }

@@ -78,6 +78,7 @@ impl Core {
             || stands_still
             || self.persistence.is_loading
             || !is_open
+            || self.is_snapshot_behind()
         {
             return;
         }
