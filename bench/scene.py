@@ -100,12 +100,28 @@ class Loads:
         return together
 
 
-class Memory(threading.Thread):
+class Watcher(threading.Thread):
+    """Looks at servers again and again while its block runs."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.stopping = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.join()
+
+
+class Memory(Watcher):
     """Watches a server's memory: what is in RAM, and what a forked child has for itself."""
 
     def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.seen, self.stopping = server, {}, threading.Event()
+        super().__init__()
+        self.server, self.seen = server, {}
 
     def run(self):
         while not self.stopping.wait(MEMORY_SECONDS):
@@ -115,14 +131,6 @@ class Memory(threading.Thread):
                 return  # it is gone
             second = int(time.monotonic())
             self.seen[second] = max(now, self.seen.get(second, 0))
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.join()
 
 
 def children(server):

@@ -5,7 +5,6 @@ while it is loaded, while it takes a snapshot, while all keys are rewritten, and
 import contextlib
 import signal
 import subprocess
-import threading
 import time
 
 import load
@@ -69,12 +68,12 @@ def watched(server, acts, row):
             row.update(took_seconds=time.monotonic() - began, used=watch.used, resident=watch.resident)
 
 
-class Watch(threading.Thread):
+class Watch(scene.Watcher):
     """The most that a server says it uses, and that is in RAM of it."""
 
     def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.stopping = server, threading.Event()
+        super().__init__()
+        self.server = server
         self.used, self.resident = 0, 0
 
     def run(self):
@@ -83,14 +82,6 @@ class Watch(threading.Thread):
                 told = tiered.info_fields(client.call("INFO", "memory"))
                 self.used = max(self.used, int(told["used_memory"]))
                 self.resident = max(self.resident, self.server.resident_bytes())
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.join()
 
 
 def loaded(server, keys):

@@ -3,7 +3,6 @@ replica's memory: how long it is behind, and whether it has the same data in the
 """
 
 import contextlib
-import threading
 import time
 
 import load
@@ -90,13 +89,13 @@ def position(client):
     return int(tiered.info_fields(client.call("INFO", "replication"))["kiln_log_sequence"])
 
 
-class Behind(threading.Thread):
+class Behind(scene.Watcher):
     """Looks again and again how long it takes until a replica has what its primary had at a moment."""
 
     def __init__(self, primary, replica):
-        super().__init__(daemon=True)
+        super().__init__()
         self.primary, self.replica = primary, replica
-        self.seen, self.stopping = [], threading.Event()
+        self.seen = []
 
     def run(self):
         with self.primary.client(timeout=600) as ahead, self.replica.client(timeout=600) as behind:
@@ -105,14 +104,6 @@ class Behind(threading.Thread):
                 while position(behind) < wanted and time.monotonic() - began < CATCH_UP_SECONDS_MAX:
                     time.sleep(0.005)
                 self.seen.append(time.monotonic() - began)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.join()
 
 
 def wait_until_equal(primary, replica):

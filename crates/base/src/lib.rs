@@ -12,7 +12,7 @@
 //! | [`slow_memory`] | how values are divided between ordinary and slow memory |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`tls`] | settings of encrypted connections |
-//! | [`secrets`] | what a secret leaves behind |
+//! | [`secrets`] | overwriting the stack after work with a secret |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
 //! | [`sha1`] | the hash that names scripts, and of which DEBUG DIGEST is made |
 //!

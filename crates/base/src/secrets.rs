@@ -1,4 +1,4 @@
-//! What a secret leaves behind.
+//! The stack after work with a secret, and how it is overwritten.
 
 use std::hint::black_box;
 

@@ -159,6 +159,17 @@ impl Tiered {
         self.keyspace.spill_all(NOW);
     }
 
+    /// Gives keys values until one of them finds no room on the file; their names.
+    fn fill(&mut self) -> Vec<String> {
+        let mut keys = Vec::new();
+        while keys.last().is_none_or(|key: &String| self.place(key).is_some()) {
+            keys.push(format!("key{}", keys.len()));
+            self.put(&keys[keys.len() - 1], 1);
+            self.settle();
+        }
+        keys
+    }
+
     fn flush(&mut self) {
         self.apply("", &Effect::FlushAll);
     }
@@ -215,12 +226,7 @@ fn a_read_under_way_brings_nothing_to_who_has_its_place_later() {
 #[test]
 fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
     let mut tiered = Tiered::new();
-    let mut keys = Vec::new();
-    while keys.last().is_none_or(|key: &String| tiered.place(key).is_some()) {
-        keys.push(format!("key{}", keys.len()));
-        tiered.put(&keys[keys.len() - 1], 1);
-        tiered.settle();
-    }
+    let keys = tiered.fill();
     // Every other record goes: a segment is cleaned when more come.
     for key in keys.iter().step_by(2) {
         tiered.apply(key, &DELETE);
@@ -310,12 +316,7 @@ fn a_request_that_needs_many_values_has_its_reads_however_many_others_there_are(
 #[test]
 fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
     let mut tiered = Tiered::new();
-    let mut keys = Vec::new();
-    while keys.last().is_none_or(|key: &String| tiered.place(key).is_some()) {
-        keys.push(format!("key{}", keys.len()));
-        tiered.put(&keys[keys.len() - 1], 1);
-        tiered.settle();
-    }
+    let mut keys = tiered.fill();
     assert_eq!(tiered.tiering.spill(&mut tiered.keyspace, 1, NOW), Spilled::Nothing);
     // It notes the places of some, which must be kept until it has read them.
     tiered.keyspace.begin_snapshot(NOW);
