@@ -179,7 +179,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("maxmemory-samples", "5", 1, INT_MAX),
     text("tier", "").or_unset().check(check::tier).own(TIER),
     size("tier-max", "0", 0, LONG_MAX).own(TIER_MAX),
-    integer("tier-read-threads", "4", 1, 64).own(TIER_READ_THREADS),
+    integer("tier-read-threads", "16", 1, 64).own(TIER_READ_THREADS),
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
     size("tier-value-max", "262144", 0, LONG_MAX).own(TIER_VALUE_MAX),
     toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),

@@ -464,7 +464,7 @@ fn credentials_of_the_log_are_written_to_the_file_and_shown_to_nobody() {
 fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
     let tier = |config: &Config| node_settings(config).tier;
     let none = tier(&defaults());
-    assert_eq!((none.directory, none.bytes_max, none.read_threads), (None, 0, 4));
+    assert_eq!((none.directory, none.bytes_max, none.read_threads), (None, 0, 16));
     assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 256 << 10));
     let config = start("tier-max 3gb\ntier file:values\ntier-read-threads 64").unwrap();
     assert_eq!(tier(&config).directory, Some("/etc/values".into()));

@@ -6,10 +6,12 @@
 mod telling;
 
 use crate::effect::{Effect, EffectDecoder, EffectError};
+use crate::ids::KeyHash;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use base::{DatabaseId, UnixMillis};
 use telling::Telling;
+use tier::Place;
 
 /// Effects of a record that are decoded ahead, so that the misses of their keys overlap: as many as
 /// the loop parses of a pipeline at a time.
@@ -78,6 +80,32 @@ impl Keyspace {
                 count += 1;
             }
         }
+    }
+
+    /// Where the values lie that a record's payload will change, and the hashes of their keys, as
+    /// far as they are not in memory now; `bytes_max` of them, as they lie in the store, and
+    /// whether these are all. A payload that is damaged or does not fit is left to
+    /// [`Self::apply_payload`].
+    pub fn foresee_values(
+        &self,
+        payload: &[u8],
+        bytes_max: usize,
+    ) -> (Vec<(KeyHash, Place)>, bool) {
+        let (mut values, mut bytes) = (Vec::new(), 0);
+        if self.cold_keys() == 0 {
+            return (values, true);
+        }
+        let mut decoder = EffectDecoder::new(payload);
+        while let Ok(Some((database, key, effect))) = decoder.next_effect() {
+            if let Some(place) = self.changed_place(database, key, &effect) {
+                bytes += place.length();
+                if bytes > bytes_max {
+                    return (values, false);
+                }
+                values.push((self.hash(key), place));
+            }
+        }
+        (values, true)
     }
 
     /// Asks the processor for the entries that a batch will change. The databases that it names may

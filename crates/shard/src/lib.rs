@@ -14,6 +14,7 @@
 //! | [`limits`](Limits) | how much it does at a time |
 //! | [`archived`] | copies the log into the archive, and reads it there where it was trimmed |
 //! | [`tiering`] | values that memory has no room for, on a file |
+//! | `foresight` | values that records to come will change, fetched meanwhile |
 //! | [`compaction`] | memory that is lost between blocks, won back |
 //! | `clock` | the shard's time, which never goes back and never jumps |
 //!
@@ -50,6 +51,7 @@
 pub mod archived;
 mod clock;
 pub mod compaction;
+mod foresight;
 mod lag;
 pub mod leadership;
 mod limits;

@@ -396,17 +396,23 @@ impl Loading {
                 None => {}
             }
         }
+        self.look_ahead(&replayer);
         for _ in 0..self.slice.step_records {
             let next = self.records.front().map(|(_, bytes)| &bytes[..]);
             if self.is_reached(&replayer, next) {
                 self.records.clear();
+                self.lent.foresight.forget(&mut self.engine.keyspace);
                 self.log.handle.stop_reading();
                 until = Some(replayer.at());
+            }
+            if !self.has_foreseen(&replayer) {
+                return Ok((Stage::Log(replayer, until), Step::Wait));
             }
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
             let consumed =
                 replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody);
+            self.lent.foresight.note_consumed(position.sequence, &mut self.engine.keyspace);
             let consumed = consumed.map_err(|error| match error {
                 RecoveryError::Unfounded(_) => with(&error, self.unread.as_deref()).into(),
                 error => Failure::from(error),

@@ -209,6 +209,11 @@ impl Replayer {
         Ok(consumed)
     }
 
+    /// The effects of a record to come, as far as they can be told before it is consumed.
+    pub(crate) fn foresee(&self, bytes: &Bytes) -> Option<Bytes> {
+        self.follower.foresee(bytes)
+    }
+
     /// Compares what the primary had here. The log's checksum was compared as it was read, unless
     /// it was not known.
     fn check(

@@ -33,15 +33,14 @@ use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use engine::unit::Unit;
-use following::Following;
 pub use following::Told;
+use following::{Following, Unapplied};
 pub use growth::Growth;
 pub use pins::Pins;
 pub use record_id::RecordId;
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
-use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
+use txlog::{AppendError, Chain, Gate, Refusal, Stamper, TransactionLog, record};
 
 /// One shard, of which this process is the primary or a replica.
 pub struct Shard {
@@ -65,9 +64,7 @@ pub struct Shard {
     /// Wins memory back that is lost between blocks, if somebody asked for it.
     pub compaction: Option<Compaction>,
     limits: Limits,
-    /// What the log told and was not taken up yet, and room for what it tells.
-    events: VecDeque<LogEvent>,
-    polled: Vec<LogEvent>,
+    unapplied: Unapplied,
     /// The log takes effects, as it said when it was last polled.
     is_open: bool,
     /// Replies wait for nothing: see [`Self::break_tracker`].
@@ -149,8 +146,7 @@ impl Shard {
             tiering: None,
             compaction: None,
             limits,
-            events: VecDeque::new(),
-            polled: Vec::new(),
+            unapplied: Unapplied::default(),
             is_open,
             is_tracker_broken: false,
             is_clock_broken: false,
@@ -488,39 +484,7 @@ impl Shard {
             self.is_open = self.gate() == Gate::Open;
             return self.learn().unwrap_or(Progress::Nothing);
         }
-        let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() && !self.lacks_room() {
-            self.appender.borrow_mut().log.poll(&mut self.polled);
-            events.extend(self.polled.drain(..));
-        }
-        let mut progress = Progress::Nothing;
-        while !self.lacks_room()
-            && let Some(event) = events.pop_front()
-        {
-            let found = match &self.duty {
-                // It has just begun to lead.
-                Duty::Leads => {
-                    self.appender.borrow_mut().take(event);
-                    Progress::Nothing
-                }
-                Duty::Follows(_) => self.follow_on(event, told, interest),
-                Duty::Loads => Progress::Nothing,
-            };
-            match found {
-                Progress::Nothing => {}
-                Progress::Durable => progress = Progress::Durable,
-                end => {
-                    progress = end;
-                    events.clear();
-                }
-            }
-        }
-        self.events = events;
-        self.is_open = self.gate() == Gate::Open;
-        match &self.duty {
-            Duty::Leads => self.learn().unwrap_or(progress),
-            Duty::Follows(_) | Duty::Loads => progress,
-        }
+        self.read_on(told, interest)
     }
 
     /// What became of this primary's records, as far as it was told, amid long commands too.

@@ -20,7 +20,7 @@
 mod cleaning;
 mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use base::UnixMillis;
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
@@ -358,6 +358,11 @@ impl Tiering {
         first
             .or_else(|| self.queued.pop_front())
             .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
+    }
+
+    /// Whether what lies at this place is being read, or waits to be.
+    pub fn awaits(&self, place: Place) -> bool {
+        self.wanted.contains_key(&place.bits())
     }
 
     fn submit_reads(&mut self, keyspace: &mut Keyspace) {

@@ -292,6 +292,23 @@ impl Follower {
         self.assemble(record)
     }
 
+    /// The effects of a record to come, if they are a whole unit and can be read. Nothing is
+    /// consumed: whether it will count is not known, nor whether it is intact.
+    pub fn foresee(&self, bytes: &Bytes) -> Option<Bytes> {
+        let header = record::decode_header(bytes, false).ok()?;
+        if header.kind != Kind::Data || header.part != Part::Whole || header.is_compressed {
+            return None;
+        }
+        let payload = bytes.slice(record::HEADER_BYTES..);
+        match header.is_encrypted {
+            false => Some(payload),
+            true => {
+                let plain = self.keys.decrypt_payload(&bytes[record::CONTEXT], &payload);
+                plain.ok().map(BytesMut::freeze)
+            }
+        }
+    }
+
     /// The record as it was before it was encrypted.
     fn decrypt(&self, mut record: Record, bytes: &[u8]) -> Result<Record, FollowError> {
         let plain = self.keys.decrypt_payload(&bytes[record::CONTEXT], &record.payload);

@@ -156,6 +156,18 @@ impl Keyspace {
         }
     }
 
+    /// Where the value lies that an effect changes, if it is not in memory. The database that it
+    /// names may not exist.
+    pub(crate) fn changed_place(
+        &self,
+        database: DatabaseId,
+        key: &[u8],
+        effect: &Effect<'_>,
+    ) -> Option<Place> {
+        let is_there = self.databases.get(database.0 as usize).is_some();
+        (is_there && changes_value(effect, key)).then(|| self.cold_place(database, key)).flatten()
+    }
+
     /// Has the values in memory that the first of these effects change, whatever that takes: what
     /// a record of the log needs is read together, as far as it is not too much. Of how many, and
     /// of one at least.
@@ -168,10 +180,7 @@ impl Keyspace {
     ) -> Result<usize, Refusal> {
         let (mut cold, mut bytes, mut count) = (Vec::new(), 0, 0);
         for (database, key, effect) in effects {
-            if changes_value(effect, key)
-                && self.databases.get(database.0 as usize).is_some()
-                && let Some(place) = self.cold_place(*database, key)
-            {
+            if let Some(place) = self.changed_place(*database, key, effect) {
                 bytes += place.length();
                 if count > 0 && bytes > FETCHED_BYTES_MAX {
                     break;

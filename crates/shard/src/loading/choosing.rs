@@ -3,6 +3,7 @@
 use super::ancestors::Ancestors;
 use super::errand::Errand;
 use super::{Failure, Loading, Parts, Stage, Step};
+use crate::foresight::Foresight;
 use crate::recovery::Replayer;
 use crate::shard::Growth;
 use archive::{Candidate, Snapshot, SnapshotStore};
@@ -119,6 +120,7 @@ impl Loading {
     pub(super) fn forget_loaded(&mut self) {
         let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
         self.engine = Engine::new(keyspace, self.seeds.chance);
+        self.lent.foresight = Foresight::default();
         if let Some(tiering) = &mut self.lent.tiering {
             tiering.serve(&mut self.engine.keyspace);
         }

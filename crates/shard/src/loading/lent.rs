@@ -2,6 +2,8 @@
 
 use super::{Failure, Loading};
 use crate::compaction::Compaction;
+use crate::foresight::Foresight;
+use crate::recovery::Replayer;
 use crate::tiering::{Made, Tiering};
 use base::disk::DiskQueue;
 
@@ -11,6 +13,8 @@ pub(super) struct Lent {
     pub(super) readers: Vec<Box<dyn DiskQueue>>,
     /// Where values go that memory has no room for.
     pub(super) tiering: Option<Tiering>,
+    /// What comes back from there for the records that were read.
+    pub(super) foresight: Foresight,
     /// Wins memory back meanwhile.
     pub(super) compaction: Option<Compaction>,
 }
@@ -25,6 +29,22 @@ impl Loading {
     /// Lets memory be won back that is lost between blocks, here and by the shard that comes of it.
     pub fn compact_by(&mut self, compaction: Compaction) {
         self.lent.compaction = Some(compaction);
+    }
+
+    /// Has the values come that the records which were read will change.
+    pub(super) fn look_ahead(&mut self, replayer: &Replayer) {
+        let Some(tiering) = &mut self.lent.tiering else { return };
+        let records = self.records.iter().map(|(position, bytes)| (position.sequence, bytes));
+        self.lent.foresight.look(records, replayer, &mut self.engine.keyspace, tiering);
+    }
+
+    /// Whether nothing that the next record needs is still being read.
+    pub(super) fn has_foreseen(&mut self, replayer: &Replayer) -> bool {
+        if self.lent.foresight.is_empty() {
+            self.look_ahead(replayer);
+        }
+        let Lent { tiering, foresight, .. } = &mut self.lent;
+        tiering.as_ref().is_none_or(|tiering| foresight.is_ready(tiering))
     }
 
     /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go.

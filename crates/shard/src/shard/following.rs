@@ -6,6 +6,7 @@
 //! alone, and two would lead. The same is asked where suspiciously many records in a row are void.
 
 use super::{Duty, Progress, Shard};
+use crate::foresight::Foresight;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeat;
 use crate::role::member::Member;
@@ -15,8 +16,10 @@ use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
+use std::collections::VecDeque;
 use txlog::{
-    ANOTHER_HISTORY, AppendError, History, LogEvent, Stamper, Ticket, TransactionLog, WriterId,
+    ANOTHER_HISTORY, AppendError, Gate, History, LogEvent, Stamper, Ticket, TransactionLog,
+    WriterId,
 };
 
 /// Void records in a row that are looked into, and again at each doubling. A deposed writer leaves
@@ -29,6 +32,42 @@ pub(super) struct Following {
     bid: Option<Bid>,
     /// Void records are being looked into.
     asked: Option<Ticket>,
+}
+
+/// A follower asks the log for more while it has fewer bytes of records that are not applied.
+const UNAPPLIED_BYTES_MAX: usize = 1 << 20;
+
+/// What the log told and was not taken up yet.
+#[derive(Default)]
+pub(super) struct Unapplied {
+    events: VecDeque<LogEvent>,
+    /// Bytes of the records among them.
+    bytes: usize,
+    /// What these will change.
+    foresight: Foresight,
+    /// Room for what the log tells.
+    polled: Vec<LogEvent>,
+}
+
+impl Unapplied {
+    fn take_up(&mut self) {
+        self.bytes += self.polled.iter().map(read_bytes).sum::<usize>();
+        self.events.extend(self.polled.drain(..));
+    }
+
+    fn next(&mut self) -> Option<LogEvent> {
+        let event = self.events.pop_front()?;
+        self.bytes -= read_bytes(&event);
+        Some(event)
+    }
+}
+
+/// Bytes of a record that was read.
+fn read_bytes(event: &LogEvent) -> usize {
+    match event {
+        LogEvent::Read(_, bytes) => bytes.len(),
+        _ => 0,
+    }
 }
 
 /// A `Lead` under way.
@@ -89,9 +128,83 @@ impl Shard {
         tiering.make_room(&mut self.engine.keyspace, 0, now) != Made::Done
     }
 
-    /// Whether records were read that have to wait for memory.
+    /// Learns what the log told, and applies what was read of it.
+    pub(super) fn read_on(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
+        let mut unapplied = std::mem::take(&mut self.unapplied);
+        if unapplied.bytes < UNAPPLIED_BYTES_MAX && !self.lacks_room() {
+            self.appender.borrow_mut().log.poll(&mut unapplied.polled);
+            unapplied.take_up();
+        }
+        self.look_ahead(&mut unapplied);
+        let mut progress = Progress::Nothing;
+        while !self.lacks_room()
+            && self.has_foreseen(&mut unapplied)
+            && let Some(event) = unapplied.next()
+        {
+            let found = match &self.duty {
+                // It has just begun to lead.
+                Duty::Leads => {
+                    self.appender.borrow_mut().take(event);
+                    Progress::Nothing
+                }
+                Duty::Follows(_) => self.follow_on(event, told, interest),
+                Duty::Loads => Progress::Nothing,
+            };
+            let (consumed, keyspace) = (self.newest_appended(), &mut self.engine.keyspace);
+            match &self.duty {
+                Duty::Leads => unapplied.foresight.forget(keyspace),
+                _ => unapplied.foresight.note_consumed(consumed, keyspace),
+            }
+            match found {
+                Progress::Nothing => {}
+                Progress::Durable => progress = Progress::Durable,
+                end => {
+                    progress = end;
+                    unapplied.foresight.forget(&mut self.engine.keyspace);
+                    unapplied = Unapplied::default();
+                }
+            }
+        }
+        self.unapplied = unapplied;
+        self.is_open = self.gate() == Gate::Open;
+        match &self.duty {
+            Duty::Leads => self.learn().unwrap_or(progress),
+            Duty::Follows(_) | Duty::Loads => progress,
+        }
+    }
+
+    /// Has the values come that the records which were read will change.
+    fn look_ahead(&mut self, unapplied: &mut Unapplied) {
+        let Duty::Follows(following) = &self.duty else { return };
+        let Some(tiering) = &mut self.tiering else { return };
+        let records = unapplied.events.iter().filter_map(|event| match event {
+            LogEvent::Read(position, bytes) => Some((position.sequence, bytes)),
+            _ => None,
+        });
+        let keyspace = &mut self.engine.keyspace;
+        unapplied.foresight.look(records, &following.replayer, keyspace, tiering);
+    }
+
+    /// Whether nothing that the next event needs is still being read.
+    fn has_foreseen(&mut self, unapplied: &mut Unapplied) -> bool {
+        if !matches!(unapplied.events.front(), Some(LogEvent::Read(..))) {
+            return true;
+        }
+        if unapplied.foresight.is_empty() {
+            self.look_ahead(unapplied);
+        }
+        self.tiering.as_ref().is_none_or(|tiering| unapplied.foresight.is_ready(tiering))
+    }
+
+    /// What was fetched for records that were not applied yet need not stay: they are not applied,
+    /// or the tier goes.
+    pub fn forget_foreseen(&mut self) {
+        self.unapplied.foresight.forget(&mut self.engine.keyspace);
+    }
+
+    /// Whether records were read that have to wait for memory, or for values.
     pub fn has_unapplied(&self) -> bool {
-        !self.events.is_empty()
+        !self.unapplied.events.is_empty()
     }
 
     /// Appends a `Lead` behind what is applied, once the log has been found to hold that.

@@ -7,23 +7,23 @@ use engine::settings::Settings;
 use std::sync::{Mutex, MutexGuard};
 use tier::Keys;
 
-const NOW: UnixMillis = UnixMillis(1);
-const HERE: DatabaseId = DatabaseId(0);
-const DELETE: Effect<'_> = Effect::Delete { reason: DeleteReason::Command };
+pub(crate) const NOW: UnixMillis = UnixMillis(1);
+pub(crate) const HERE: DatabaseId = DatabaseId(0);
+pub(crate) const DELETE: Effect<'_> = Effect::Delete { reason: DeleteReason::Command };
 
 /// A queue whose jobs run when the test says so.
 #[derive(Clone, Default)]
-struct Queue(Arc<Mutex<Jobs>>);
+pub(crate) struct Queue(Arc<Mutex<Jobs>>);
 
 #[derive(Default)]
-struct Jobs {
+pub(crate) struct Jobs {
     submitted: u64,
-    queued: VecDeque<(DiskTicket, DiskJob)>,
+    pub queued: VecDeque<(DiskTicket, DiskJob)>,
     done: Vec<(DiskTicket, DiskOutcome)>,
 }
 
 impl Queue {
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    pub fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.0.lock().expect("no test panics with it")
     }
 
@@ -34,7 +34,7 @@ impl Queue {
         jobs.done.extend(last.map(|(ticket, job)| (ticket, job())));
     }
 
-    fn run(&self) {
+    pub fn run(&self) {
         let mut jobs = self.jobs();
         while let Some((ticket, job)) = jobs.queued.pop_front() {
             let outcome = job();
@@ -120,17 +120,17 @@ const LIMITS: tier::Limits = tier::Limits {
 };
 
 /// A keyspace with a tier of eight segments.
-struct Tiered {
-    keyspace: Keyspace,
+pub(crate) struct Tiered {
+    pub keyspace: Keyspace,
     /// The same without a tier.
-    twin: Keyspace,
-    tiering: Tiering,
-    reads: Queue,
+    pub twin: Keyspace,
+    pub tiering: Tiering,
+    pub reads: Queue,
     writes: Queue,
 }
 
 impl Tiered {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let (reads, writes) = (Queue::default(), Queue::default());
         let files = TierFiles {
             file: Arc::new(File::default()),
@@ -154,7 +154,7 @@ impl Tiered {
     }
 
     /// Gives a key a value of which four fill a page, and moves it out.
-    fn put(&mut self, key: &str, byte: u8) {
+    pub fn put(&mut self, key: &str, byte: u8) {
         self.apply(key, &Effect::SetString { value: &[byte; 990], expire_at: None });
         self.keyspace.spill_all(NOW);
     }
@@ -174,14 +174,14 @@ impl Tiered {
         self.apply("", &Effect::FlushAll);
     }
 
-    fn poll(&mut self) -> Vec<Place> {
+    pub fn poll(&mut self) -> Vec<Place> {
         let mut arrived = Vec::new();
         self.tiering.poll(&mut self.keyspace, MonotonicNanos(0), &mut arrived);
         arrived
     }
 
     /// Writes what is to be written, and cleans what is to be cleaned.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.keyspace.cold_mut().expect("it has a tier").tier.close_pieces();
         for _ in 0..100 {
             self.poll();
@@ -190,7 +190,7 @@ impl Tiered {
         self.poll();
     }
 
-    fn place(&self, key: &str) -> Option<Place> {
+    pub fn place(&self, key: &str) -> Option<Place> {
         self.keyspace.cold_place(HERE, key.as_bytes())
     }
 
@@ -201,7 +201,7 @@ impl Tiered {
     }
 
     /// Whether all values are what they were made, wherever they lie.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         Digest::of_keyspace(&self.keyspace) == Digest::of_keyspace(&self.twin)
     }
 }

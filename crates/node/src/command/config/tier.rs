@@ -99,6 +99,7 @@ pub(super) fn prepare(server: &Server, proposal: &Proposal) -> Result<TierChange
 pub(super) fn put_in_force(server: &mut Server, TierChange { change, opened }: TierChange) {
     let settings = &server.core.process.settings.tier;
     let shard = &mut server.core.shard;
+    shard.forget_foreseen();
     let keyspace = &mut shard.engine.keyspace;
     if matches!(change, Change::Closes | Change::IsExchanged) {
         keyspace.close_cold();

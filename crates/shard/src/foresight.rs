@@ -1,0 +1,122 @@
+//! Records that were read and are not applied yet: the values that they change come into memory
+//! meanwhile, so that applying does not wait for each of them.
+//!
+//! ```text
+//! read ─▶ looked into: its values fetched and pinned ─▶ they have come ─▶ applied ─▶ unpinned
+//! ```
+//! It is foresight and no promise. A record may turn out void, a key may be deleted by one before
+//! it, a value may have moved: whatever is missing when a record is applied is read then.
+
+use crate::recovery::Replayer;
+use crate::tiering::Tiering;
+use base::Sequence;
+use bytes::Bytes;
+use engine::ids::KeyHash;
+use engine::keyspace::Keyspace;
+use std::collections::VecDeque;
+use tier::Place;
+
+/// Bytes of values that are asked for at a time, as they lie in the store, and the part of
+/// `maxmemory` that they may be. Two thousand values of 500 bytes: forty records of a primary that
+/// is busy, and some ten milliseconds of a disk.
+const BYTES_MAX: usize = 1 << 20;
+const MEMORY_SHARE: u64 = 16;
+
+/// Records that are looked into at a time, whatever they change.
+const RECORDS_MAX: usize = 1024;
+
+/// What is known of records to come.
+#[derive(Default)]
+pub(crate) struct Foresight {
+    /// Those that were looked into, in order; the first is the next to be applied.
+    looked_into: VecDeque<Foreseen>,
+    /// Bytes of the values that were asked for, of all of them.
+    bytes: usize,
+}
+
+struct Foreseen {
+    sequence: Sequence,
+    values: Vec<(KeyHash, Place)>,
+    /// So many of them have come.
+    arrived: usize,
+    bytes: usize,
+}
+
+impl Foresight {
+    /// Looks into the records that were not looked into before, as far as there is room for their
+    /// values, and has these fetched. Of one that needs more than there may be, as much as that.
+    pub fn look<'a>(
+        &mut self,
+        records: impl Iterator<Item = (Sequence, &'a Bytes)>,
+        replayer: &Replayer,
+        keyspace: &mut Keyspace,
+        tiering: &mut Tiering,
+    ) {
+        if keyspace.cold_keys() == 0 && self.looked_into.is_empty() {
+            return;
+        }
+        let share = (keyspace.settings.maxmemory / MEMORY_SHARE) as usize;
+        let bytes_max = if share == 0 { BYTES_MAX } else { share.min(BYTES_MAX) };
+        for (sequence, bytes) in records.skip(self.looked_into.len()) {
+            if self.bytes >= bytes_max || self.looked_into.len() >= RECORDS_MAX {
+                return;
+            }
+            let payload = replayer.foresee(bytes).unwrap_or_default();
+            let (values, are_all) = keyspace.foresee_values(&payload, bytes_max - self.bytes);
+            if !are_all && !self.looked_into.is_empty() {
+                return;
+            }
+            let mut foreseen = Foreseen { sequence, values: Vec::new(), arrived: 0, bytes: 0 };
+            for (hash, place) in values {
+                if let Some(cold) = keyspace.cold_mut() {
+                    cold.pin(hash);
+                }
+                // Clients need no more than half of the reads for theirs.
+                tiering.fetch(keyspace, hash, place, usize::MAX);
+                foreseen.bytes += place.length();
+                foreseen.values.push((hash, place));
+            }
+            self.bytes += foreseen.bytes;
+            self.looked_into.push_back(foreseen);
+        }
+    }
+
+    /// Whether the next record was not looked into.
+    pub fn is_empty(&self) -> bool {
+        self.looked_into.is_empty()
+    }
+
+    /// Whether nothing that the next record needs is still being read.
+    pub fn is_ready(&mut self, tiering: &Tiering) -> bool {
+        let Some(next) = self.looked_into.front_mut() else { return true };
+        let waits = |(_, place): &(KeyHash, Place)| tiering.awaits(*place);
+        let rest = &next.values[next.arrived..];
+        next.arrived += rest.iter().position(waits).unwrap_or(rest.len());
+        next.arrived == next.values.len()
+    }
+
+    /// The record was consumed: what it needed may go.
+    pub fn note_consumed(&mut self, sequence: Sequence, keyspace: &mut Keyspace) {
+        let is_it = |foreseen: &mut Foreseen| foreseen.sequence <= sequence;
+        while let Some(foreseen) = self.looked_into.pop_front_if(is_it) {
+            self.bytes -= foreseen.bytes;
+            foreseen.unpin(keyspace);
+        }
+    }
+
+    /// None of the records will be applied.
+    pub fn forget(&mut self, keyspace: &mut Keyspace) {
+        self.looked_into.drain(..).for_each(|foreseen| foreseen.unpin(keyspace));
+        self.bytes = 0;
+    }
+}
+
+impl Foreseen {
+    fn unpin(&self, keyspace: &mut Keyspace) {
+        let Some(cold) = keyspace.cold_mut() else { return };
+        self.values.iter().for_each(|(hash, _)| cold.unpin(*hash));
+    }
+}
+
+#[cfg(test)]
+mod tests;
