@@ -27,6 +27,7 @@
 //! | `cold/fetch` | cold values of keys, fetched or read at once |
 
 mod fetch;
+mod look;
 mod spill;
 #[cfg(test)]
 mod tests;

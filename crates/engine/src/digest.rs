@@ -10,6 +10,7 @@ use crate::value::stream::Part;
 use crate::value::{Element, EntryRef, Stream, StringValue, Value, type_name};
 use base::DatabaseId;
 use std::fmt;
+use std::ops::ControlFlow;
 use structures::KeyHasher;
 
 /// Seeds of the two halves. Fixed for ever, so that digests of different processes compare.
@@ -42,24 +43,26 @@ impl Digest {
     /// Adds all of them. `goes_on` is told every so many keys, and ends it by saying no: what was
     /// added is then of no use.
     pub fn add_keyspace(&mut self, keyspace: &Keyspace, goes_on: &mut dyn FnMut(u64) -> bool) {
-        let databases = keyspace.databases();
-        let entries =
-            databases.flat_map(|(id, database)| database.table().iter().map(move |e| (id, e)));
         for (name, code) in keyspace.libraries().iter() {
             self.add(&[b"library", name, code]);
         }
         let mut untold = 0;
-        for (DatabaseId(id), entry) in entries {
-            // Of what is lost, which is noted, no digest is right.
-            let Ok(whole) = keyspace.with_value(entry) else { return };
-            let value = Self::of_value(whole.as_ref());
-            self.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);
-            untold += 1;
-            if untold == TOLD_KEYS {
-                untold = 0;
-                if !goes_on(TOLD_KEYS) {
-                    return;
+        for (DatabaseId(id), database) in keyspace.databases() {
+            let looked = keyspace.look_at_each(database.table().iter(), |entry| {
+                let value = Self::of_value(entry);
+                self.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);
+                untold += 1;
+                if untold == TOLD_KEYS {
+                    untold = 0;
+                    if !goes_on(TOLD_KEYS) {
+                        return ControlFlow::Break(());
+                    }
                 }
+                ControlFlow::Continue(())
+            });
+            // Of what is lost, which is noted, no digest is right.
+            if !matches!(looked, Ok(ControlFlow::Continue(()))) {
+                return;
             }
         }
     }

@@ -257,7 +257,14 @@ impl Keyspace {
         let ValueRef::Cold(value) = entry.value() else { return None };
         let cold = self.cold.as_deref()?;
         let content = cold.content_at(value.place)?;
-        let put = with_payload(&content, &self.recipe(), |payload| {
+        self.decoded(entry, &content)
+    }
+
+    /// A copy of an entry with the value that this content is of. `None`: it cannot be decoded,
+    /// which is noted.
+    pub(super) fn decoded(&self, entry: EntryRef<'_>, content: &[u8]) -> Option<Entry> {
+        let cold = self.cold.as_deref()?;
+        let put = with_payload(content, &self.recipe(), |payload| {
             Entry::new(entry.key(), payload, entry.expire_at())
         });
         let put = put.map_err(|error| cold.fail(format!("a value cannot be decoded: {error}")));

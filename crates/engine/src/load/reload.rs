@@ -5,6 +5,7 @@ use crate::keyspace::{Database, Keyspace};
 use crate::rdb::{Crc64, RdbError};
 use crate::save::{checksum, put_database, put_end, put_entry, put_header};
 use base::UnixMillis;
+use std::ops::ControlFlow;
 
 /// Why values were not replaced by what their bytes say.
 #[derive(Debug)]
@@ -27,9 +28,12 @@ impl Keyspace {
         put_header(&mut bytes, self.file_version(), &[]);
         for (id, database) in self.databases() {
             put_database(&mut bytes, id);
-            for entry in database.table().iter() {
-                let whole = self.with_value(entry).map_err(|_| ReloadError::Lost)?;
-                put_entry(&mut bytes, whole.as_ref(), now, &self.settings, &self.work);
+            let looked = self.look_at_each(database.table().iter(), |entry| {
+                put_entry(&mut bytes, entry, now, &self.settings, &self.work);
+                ControlFlow::Continue(())
+            });
+            if looked.is_err() {
+                return Err(ReloadError::Lost);
             }
         }
         put_end(&mut bytes);
