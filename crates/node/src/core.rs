@@ -265,6 +265,8 @@ pub struct Core {
     /// Whether memory was over its limit, and nothing could be evicted, when the running request
     /// passed the gate.
     pub(crate) is_short_of_room: bool,
+    /// Requests that were put off in this turn because values leave memory no faster.
+    pub(crate) put_off: usize,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,
     /// Why a request of the master's stream was refused, the first since the link last asked.
@@ -314,6 +316,7 @@ impl Core {
             guards: Guards::default(),
             begun: None,
             is_short_of_room: false,
+            put_off: 0,
             forced_master: None,
             master_refused: None,
             leadership,

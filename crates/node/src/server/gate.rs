@@ -165,6 +165,7 @@ impl Server {
             let room = self.core.make_room(Some(client));
             self.core.is_short_of_room = room == Room::None;
             if room == Room::Behind && demand.has(Demand::ROOM) {
+                self.core.put_off += 1;
                 return Verdict::Later;
             }
         }

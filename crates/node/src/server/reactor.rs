@@ -20,8 +20,9 @@ use engine::eviction::Room;
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
 
-/// When to look again whether there is room for records that were read, in nanoseconds.
-const UNAPPLIED_NANOS: u64 = 1_000_000;
+/// When to look again whether there is room in memory, for requests or for records that were read,
+/// in nanoseconds.
+const ROOM_NANOS: u64 = 1_000_000;
 
 /// How long a clean stop waits for the transaction log, in nanoseconds. Longer than the election of
 /// a service's leader takes, shorter than service managers wait.
@@ -192,7 +193,11 @@ impl Server {
             return Some(0);
         }
         let Clients { ready, resuming, .. } = &self.core.clients;
+        // Who was put off is judged again when something was written, which wakes the loop.
+        let put_off = self.core.put_off;
+        let are_put_off = put_off > 0 && ready.len() + resuming.len() <= put_off;
         let has_ready = !ready.is_empty() || !resuming.is_empty() && self.core.may_execute();
+        let has_ready = has_ready && !are_put_off;
         let has_more = self.has_more_to_evict || has_ready && !self.is_stalled();
         if self.core.resumes_after_pause() || has_more {
             return Some(0);
@@ -211,7 +216,8 @@ impl Server {
         let role = self.role_wait_nanos();
         let compaction = self.core.compaction_wait_nanos(self.core.turn.monotonic);
         // Its writes wake the loop too, but not once the tier counts as full.
-        let unapplied = self.core.shard.has_unapplied().then_some(UNAPPLIED_NANOS);
+        let waits_for_room = self.core.shard.has_unapplied() || are_put_off;
+        let unapplied = waits_for_room.then_some(ROOM_NANOS);
         let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
         let waits = waits.chain(compaction).chain(unapplied);
         Some(waits.fold(TICK_NANOS, u64::min))

@@ -479,3 +479,33 @@ fn what_is_flushed_gives_its_space_back() {
         tier::check(single.keyspace()).expect("nothing is there");
     }
 }
+
+#[test]
+fn who_waits_for_memory_lets_the_loop_sleep() {
+    let mut single = with_large_values();
+    single.disk.set_failed_writes(1000);
+    // The clock stands still: the device counts as slow, and not yet as one that takes nothing.
+    let mut unanswered = 0;
+    for number in 0..2000 {
+        let words = format!("SET more{number} {}", "v".repeat(10_000));
+        let words: Words = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        single.client.send(&encoded(&words));
+        (0..4).for_each(|_| single.turn());
+        if single.client.received().is_empty() {
+            unanswered += 1;
+            break;
+        }
+    }
+    assert_eq!(unanswered, 1, "there is room for all of them");
+    for _ in 0..100 {
+        single.turn();
+        let wait = single.server.wait_nanos().expect("there is always a tick");
+        assert!(wait > 0, "the loop turns and turns");
+    }
+    single.disk.set_failed_writes(0);
+    for _ in 0..TURNS_MAX {
+        single.advance(10 * MILLISECOND);
+        single.received.extend(single.client.received());
+    }
+    assert_eq!(single.received, b"+OK\r\n", "it had its turn");
+}

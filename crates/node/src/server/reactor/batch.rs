@@ -126,6 +126,7 @@ impl Server {
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.begin_lap();
         }
+        self.core.put_off = 0;
         if self.suspended.is_none() {
             self.execute_resuming(&mut share);
         }
