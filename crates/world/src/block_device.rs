@@ -122,18 +122,24 @@ impl DiskFile for BlockDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::RealDisk;
+    use base::Disk;
 
     /// What takes a device, and so root, is in `tests/tiers/device`.
     #[test]
     fn what_is_no_block_device_is_not_taken_for_one() {
         let path = std::env::temp_dir().join(format!("kiln-block-device-{}", std::process::id()));
-        fs::write(&path, [7; 4096]).expect("there is room");
+        let _ = RealDisk.remove(&path);
+        let file = RealDisk.create_new(&path).expect("there is room");
+        file.write_at(0, &[7; 100]).expect("there is room");
         assert!(!is_block_device(&path).expect("it is there"));
         assert!(!is_block_device(&std::env::temp_dir()).expect("it is there"));
         assert!(!is_block_device(Path::new("/dev/null")).expect("it is there"));
         assert!(open(&path).is_err() && open(Path::new("/dev/null")).is_err());
-        assert_eq!(fs::read(&path).expect("it is there"), [7; 4096]);
-        fs::remove_file(&path).expect("it is there");
+        let mut into = [0; 101];
+        assert_eq!(file.read_at(0, &mut into).expect("it is there"), 100);
+        assert!(into.starts_with(&[7; 100]), "it was not changed");
+        RealDisk.remove(&path).expect("it is there");
         let missing = is_block_device(&path).expect_err("nothing is there");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }
