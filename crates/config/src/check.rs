@@ -58,12 +58,15 @@ pub fn master_name(name: &[u8]) -> Verdict {
     Err("sentinel-master-name is 1 to 64 letters, digits, dots, hyphens or underscores")
 }
 
-/// As `tier` takes it: a directory, or nothing.
+/// As `tier` takes it: a path, or nothing.
 pub fn tier(place: &[u8]) -> Verdict {
     match place.strip_prefix(b"file:") {
         Some(path) if !path.is_empty() && !path.contains(&0) => Ok(()),
         None if place.is_empty() => Ok(()),
-        _ => Err("argument must be file:PATH, where PATH is a directory, or empty for no tier"),
+        _ => Err(
+            "argument must be file:PATH, where PATH is a directory or a block device, or empty for \
+             no tier",
+        ),
     }
 }
 

@@ -464,14 +464,14 @@ fn credentials_of_the_log_are_written_to_the_file_and_shown_to_nobody() {
 fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
     let tier = |config: &Config| node_settings(config).tier;
     let none = tier(&defaults());
-    assert_eq!((none.directory, none.bytes_max, none.read_threads), (None, 0, 16));
+    assert_eq!((none.path, none.bytes_max, none.read_threads), (None, 0, 16));
     assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 256 << 10));
     let config = start("tier-max 3gb\ntier file:values\ntier-read-threads 64").unwrap();
-    assert_eq!(tier(&config).directory, Some("/etc/values".into()));
+    assert_eq!(tier(&config).path, Some("/etc/values".into()));
     assert_eq!((tier(&config).bytes_max, tier(&config).read_threads), (3 << 30, 64));
     assert_eq!(shown(&config, "tier"), "file:values");
     let config = set(&config, &["tier", "file:/nvme/../ssd", "tier-value-min", "1kb"]).unwrap();
-    assert_eq!(tier(&config).directory, Some("/ssd".into()));
+    assert_eq!(tier(&config).path, Some("/ssd".into()));
     assert_eq!(tier(&config).value_bytes_min, 1024);
     let rewritten = rewrite(b"tier file:values\n", &config, &[], Extent::Needed);
     let rewritten = String::from_utf8(rewritten).unwrap();
@@ -479,7 +479,7 @@ fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
     assert!(rewritten.contains("\ntier-max 3gb\n"), "{rewritten}");
     assert!(!rewritten.contains("tier-value-max"), "{rewritten}");
     let config = set(&config, &["tier", ""]).unwrap();
-    assert_eq!(tier(&config).directory, None);
+    assert_eq!(tier(&config).path, None);
     let rewritten = rewrite(b"tier file:values\n", &config, &[], Extent::Needed);
     assert!(!String::from_utf8(rewritten).unwrap().contains("tier \""));
 }

@@ -1,11 +1,15 @@
-//! The file of values that memory has no room for, and the threads that read and write it.
+//! The file, or the device, of values that memory has no room for, and the threads that read and
+//! write it.
 
 use base::Disk;
+use base::disk::DiskFile;
 use base::driver::Waker;
-use shard::tiering::{OpenTier, TierFiles};
-use std::io;
+use shard::tiering::{OpenTier, TierFiles, device};
+use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::Arc;
 use tier::Keys;
+use world::block_device;
 use world::disk::RealDisk;
 use world::disk_pool::ThreadDiskPool;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
@@ -19,8 +23,8 @@ pub struct RealTier {
 }
 
 impl OpenTier for RealTier {
-    fn open(&self, directory: &Path, readers: usize) -> io::Result<TierFiles> {
-        let file = RealDisk.create_nameless(directory)?;
+    fn open(&self, path: &Path, readers: usize) -> io::Result<TierFiles> {
+        let (file, room_bytes) = open_file(path)?;
         let reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
         let urgent = ThreadDiskPool::start("tier-urgent", readers, self.waker.clone())?;
         let writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
@@ -30,6 +34,20 @@ impl OpenTier for RealTier {
             Keys::new(&key)
         })?;
         let (reads, writes) = (Box::new(reads), Box::new(writes));
-        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), keys: Box::new(keys) })
+        let (urgent, keys) = (Box::new(urgent), Box::new(keys));
+        Ok(TierFiles { file, room_bytes, reads, writes, urgent, keys })
+    }
+}
+
+/// Where values lie, and [`TierFiles::room_bytes`].
+fn open_file(path: &Path) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+    if block_device::is_block_device(path)? {
+        return device::take(block_device::open(path)?, path);
+    }
+    match RealDisk.create_nameless(path) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            Err(io::Error::new(error.kind(), "it is neither a directory nor a block device"))
+        }
+        created => Ok((created?, u64::MAX)),
     }
 }

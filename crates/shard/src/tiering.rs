@@ -1,5 +1,5 @@
-//! Values that memory has no room for: moved to a file, and fetched from it, by threads of their
-//! own.
+//! Values that memory has no room for: moved to a file, or to a block device that passes for one,
+//! and fetched from it, by threads of their own.
 //!
 //! What goes and what comes back decide the engine and the commands; where it lies decides
 //! [`tier::Tier`]. Here is who writes and reads: jobs on two queues, of which one writes and
@@ -18,6 +18,7 @@
 //! so ([`Keyspace::cold_failure`]), and this life of the process ends.
 
 mod cleaning;
+pub mod device;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -40,8 +41,10 @@ use tier::{HeldKeys, Place, Read, Sealer, Tier, Write, WriteId};
 
 /// What a tier's file is made of.
 pub struct TierFiles {
-    /// A file without a name.
+    /// A file without a name, or a device.
     pub file: Arc<dyn DiskFile>,
+    /// Bytes that a device has room for; `u64::MAX` of a file, which grows as its file system lets.
+    pub room_bytes: u64,
     /// Runs several jobs at once: the reads that clients wait for.
     pub reads: Box<dyn DiskQueue>,
     /// Runs one job after another: writes, and what cleaning reads.
@@ -54,9 +57,12 @@ pub struct TierFiles {
 
 /// Makes a tier's file, and the threads that read and write it.
 pub trait OpenTier: Send + Sync {
+    /// `path` is a directory or a block device.
+    ///
     /// # Errors
-    /// The directory is not there, or no file can be made in it; there is no thread to be had.
-    fn open(&self, directory: &Path, readers: usize) -> io::Result<TierFiles>;
+    /// Nothing is there; no file can be made in the directory; the device is in use, or has
+    /// something on it that is not Kiln's; there is no thread to be had.
+    fn open(&self, path: &Path, readers: usize) -> io::Result<TierFiles>;
 }
 
 /// How much is read and written at a time.
@@ -242,8 +248,9 @@ impl ColdSource for BlockingSource {
 }
 
 impl Tiering {
-    pub fn new(files: TierFiles, limits: TieringLimits, capacity_bytes: u64) -> Self {
-        let TierFiles { file, reads, writes, urgent, keys } = files;
+    pub fn new(files: TierFiles, mut limits: TieringLimits, capacity_bytes: u64) -> Self {
+        let TierFiles { file, room_bytes, reads, writes, urgent, keys } = files;
+        limits.tier.file_bytes_max = room_bytes;
         Self {
             file,
             sealer: Arc::new(Sealer::with(keys)),

@@ -24,8 +24,8 @@ use txlog::{Chain, Stamper, WriterId};
 fn open_tier(server: &mut Server) {
     let process = &server.core.process;
     let tier = process.settings.tier.clone();
-    let Some(directory) = tier.directory else { return };
-    let opened = process.options.tier.open(&directory, tier.read_threads);
+    let Some(path) = tier.path else { return };
+    let opened = process.options.tier.open(&path, tier.read_threads);
     let limits = process.options.limits.tiering;
     let value_bytes_min = tier.value_bytes_min as usize;
     let limits = TieringLimits { cold: ColdLimits { value_bytes_min, ..limits.cold }, ..limits };

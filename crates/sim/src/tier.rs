@@ -59,7 +59,8 @@ impl OpenTier for SimTier {
         let keys = Keys::new(&std::array::from_fn(|_| random.draw() as u8));
         let keys = Box::new(Box::new(keys));
         let (reads, writes) = (Box::new(reads), Box::new(writes));
-        Ok(TierFiles { file, reads, writes, urgent: Box::new(urgent), keys })
+        let urgent = Box::new(urgent);
+        Ok(TierFiles { file, room_bytes: u64::MAX, reads, writes, urgent, keys })
     }
 }
 

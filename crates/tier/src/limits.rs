@@ -42,6 +42,9 @@ pub struct Limits {
     pub reserve_segments: usize,
     /// A segment is cleaned only if that gives this part of it back, in percent.
     pub room_percent_min: u64,
+    /// The longest file, in bytes: that of a device. While a tier becomes smaller its file may be
+    /// longer than its capacity, and without this for a while than its former one.
+    pub file_bytes_max: u64,
 }
 
 const _: () = assert!(Limits::DEFAULT.are_sound());
@@ -59,6 +62,7 @@ impl Limits {
         free_segments_min: 4,
         reserve_segments: 2,
         room_percent_min: 5,
+        file_bytes_max: u64::MAX,
     };
 
     /// Whether the limits fit each other.
@@ -89,13 +93,13 @@ impl Limits {
 
     /// Segments of a capacity, as far as places reach.
     pub(crate) fn segments(&self, capacity_bytes: u64) -> u32 {
-        let bytes = capacity_bytes.min(OFFSET_BYTES_END);
+        let bytes = capacity_bytes.min(self.file_bytes_max).min(OFFSET_BYTES_END);
         u32::try_from(bytes / self.segment_bytes as u64).unwrap_or(u32::MAX)
     }
 
-    /// Segments that places reach.
+    /// Segments that places reach, and the file.
     pub(crate) fn segments_max(&self) -> u32 {
-        self.segments(OFFSET_BYTES_END)
+        self.segments(self.file_bytes_max)
     }
 }
 

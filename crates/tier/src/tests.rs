@@ -22,6 +22,7 @@ const LIMITS: Limits = Limits {
     free_segments_min: 4,
     reserve_segments: 2,
     room_percent_min: 5,
+    file_bytes_max: u64::MAX,
 };
 
 /// What goes to threads and comes back.

@@ -78,8 +78,13 @@ pub(crate) fn open_nameless(directory: &Path) -> io::Result<DirectFile> {
 }
 
 impl DirectFile {
-    fn new(plain: File, direct: File) -> Self {
+    /// Of two handles of one file: through the page cache, and past it.
+    pub(crate) fn new(plain: File, direct: File) -> Self {
         Self { plain: RealFile(plain), direct, piece: Mutex::new(Piece::new()) }
+    }
+
+    pub(crate) fn direct(&self) -> &File {
+        &self.direct
     }
 
     /// Reads whole blocks into memory that is aligned. Takes no lock: threads that read at the same

@@ -9,6 +9,7 @@
 //! | [`descriptors`] | how many file descriptors there are, and for whom |
 //! | [`disk`] | the machine's file system |
 //! | `direct` | long files past the page cache |
+//! | [`block_device`] | a block device, for this process alone |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`disk_pool`] | threads that run disk jobs at a time |
 //! | [`garbage`] | a thread that frees big values |
@@ -26,6 +27,7 @@
 //! simulator replaces this crate and nothing else; `async` and the clients of services, which are
 //! `services`; the allocator, which is `allocator`.
 
+pub mod block_device;
 pub mod clock;
 pub mod descriptors;
 mod direct;

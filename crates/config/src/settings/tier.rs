@@ -16,15 +16,16 @@ pub const TIER_ROWS: [usize; 5] = [
 /// Where values lie that memory has no room for, and which.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TierSettings {
-    /// Absolute; `None`: all values stay in memory. Not moved by a later CONFIG SET of `dir`.
-    pub directory: Option<PathBuf>,
-    /// The largest size of the file, in bytes. More than 0 if there is a directory.
+    /// A directory or a block device. Absolute; `None`: all values stay in memory. Not moved by a
+    /// later CONFIG SET of `dir`.
+    pub path: Option<PathBuf>,
+    /// The largest size of the file, in bytes. More than 0 if there is a path.
     pub bytes_max: u64,
     /// 1 to 64.
     pub read_threads: usize,
     /// A value of fewer bytes stays in memory.
     pub value_bytes_min: u64,
-    /// A value of more bytes stays in memory. Not less than the minimum if there is a directory.
+    /// A value of more bytes stays in memory. Not less than the minimum if there is a path.
     pub value_bytes_max: u64,
     /// For tests: behind each request every value goes that may.
     pub is_all_cold: bool,
@@ -33,7 +34,7 @@ pub struct TierSettings {
 pub(super) fn tier_settings(config: &Config) -> TierSettings {
     let path = config.text(const { row("tier") }).strip_prefix(b"file:");
     TierSettings {
-        directory: path.map(|path| crate::resolve(&config.started_in, path)),
+        path: path.map(|path| crate::resolve(&config.started_in, path)),
         bytes_max: config.number(const { row("tier-max") }),
         read_threads: config.number(const { row("tier-read-threads") }),
         value_bytes_min: config.number(const { row("tier-value-min") }),

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::value::Recipe;
 use crate::work::Work;
 use base::UnixMillis;
-use std::io::Read;
+use std::io::{self, Read};
 use structures::KeyHasher;
 
 /// Reads one file that this program wrote, for a keyspace that need not be at hand.
@@ -45,5 +45,13 @@ impl<R: Read> Decoder<R> {
         let mut decoded = Decoded::default();
         parser.read(&recipe, Until { keys, bytes }, &mut decoded)?;
         Ok(decoded)
+    }
+
+    /// Reads the rest of the stream, so that it has checked all of its bytes.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn check_rest(&mut self) -> io::Result<()> {
+        io::copy(self.parser.source.stream_mut(), &mut io::sink()).map(|_| ())
     }
 }

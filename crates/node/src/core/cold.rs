@@ -20,10 +20,10 @@ const PINNED_SHARE: u64 = 4;
 const PINNED_BYTES_MIN: usize = 4 << 20;
 
 impl Process {
-    /// The file of values that memory has no room for, if `tier` names a directory.
+    /// The file of values that memory has no room for, if `tier` names where it lies.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be made, or there is no room for it.
     pub(crate) fn open_tier(&self) -> Result<Option<Tiering>, String> {
         self.open_tier_of(&self.settings.tier)
     }
@@ -31,13 +31,15 @@ impl Process {
     /// As [`Self::open_tier`], for settings that need not be in force yet.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be made, or there is no room for it.
     pub(crate) fn open_tier_of(&self, settings: &TierSettings) -> Result<Option<Tiering>, String> {
-        let Some(directory) = &settings.directory else { return Ok(None) };
-        let opened = self.options.tier.open(directory, settings.read_threads);
-        let files = opened.map_err(|error| {
-            format!("tier: no file can be made in {}: {error}", directory.display())
-        })?;
+        let Some(path) = &settings.path else { return Ok(None) };
+        let opened = self.options.tier.open(path, settings.read_threads);
+        let files =
+            opened.map_err(|error| format!("tier: {} cannot be used: {error}", path.display()))?;
+        if let Some(refusal) = too_large(settings.bytes_max, files.room_bytes) {
+            return Err(refusal);
+        }
         let limits = TieringLimits {
             cold: ColdLimits {
                 value_bytes_min: settings.value_bytes_min as usize,
@@ -53,12 +55,18 @@ impl Process {
             ..self.options.limits.tiering
         };
         tracing::info!(
-            directory = %directory.display(),
+            path = %path.display(),
             bytes = settings.bytes_max,
             "values that memory has no room for go to the tier"
         );
         Ok(Some(Tiering::new(files, limits, settings.bytes_max)))
     }
+}
+
+/// Why a tier cannot be so large, on a device that has room for so many bytes.
+pub(crate) fn too_large(bytes_max: u64, room_bytes: u64) -> Option<String> {
+    let what = format!("tier-max is {bytes_max}, and the device has room for {room_bytes} bytes");
+    (bytes_max > room_bytes).then_some(what)
 }
 
 impl Core {

@@ -33,7 +33,7 @@ impl Process {
 
     fn compaction_settings(&self) -> CompactionSettings {
         let defrag = DefragSettings::of(&self.config);
-        let has_tier = self.settings.tier.directory.is_some();
+        let has_tier = self.settings.tier.path.is_some();
         let share = self.engine_settings().maxmemory / TIER_LOST_SHARE;
         let with_tier = |of_tier: u64, of_defrag: u64| match (has_tier, defrag.is_on) {
             (true, true) => of_tier.min(of_defrag),

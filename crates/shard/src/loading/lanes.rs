@@ -53,7 +53,14 @@ impl Reading {
     fn next(&mut self, job: Job) -> Read {
         let (index, decoder) = self.parts.front_mut()?;
         let index = *index;
-        let read = decoder.decode(job.keys_max, job.bytes_max);
+        let read = match decoder.decode(job.keys_max, job.bytes_max) {
+            // Damaged bytes look like a newer release's, too: these are believed once all bytes of
+            // the part are those that were written.
+            Err(unsupported @ RdbError::Unsupported { .. }) => {
+                Err(decoder.check_rest().map_or_else(RdbError::Io, |()| unsupported))
+            }
+            read => read,
+        };
         match &read {
             Ok(decoded) if !decoded.is_end => {}
             Ok(_) => drop(self.parts.pop_front()),

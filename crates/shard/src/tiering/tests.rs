@@ -117,6 +117,7 @@ const LIMITS: tier::Limits = tier::Limits {
     free_segments_min: 4,
     reserve_segments: 2,
     room_percent_min: 5,
+    file_bytes_max: u64::MAX,
 };
 
 /// A keyspace with a tier of eight segments.
@@ -134,6 +135,7 @@ impl Tiered {
         let (reads, writes) = (Queue::default(), Queue::default());
         let files = TierFiles {
             file: Arc::new(File::default()),
+            room_bytes: u64::MAX,
             reads: Box::new(reads.clone()),
             writes: Box::new(writes.clone()),
             urgent: Box::new(Queue::default()),

@@ -4,7 +4,7 @@
 use super::transfer::{ask, digest, start};
 use super::worker::queue;
 use super::world::{DISK_NANOS, LOG, log_options, store};
-use archive::{Candidate, Snapshot, SnapshotStore};
+use archive::{Candidate, Facts, Snapshot, SnapshotStore};
 use base::{Clock, DatabaseId, Seeds};
 use engine::digest::Digest;
 use engine::execute::Engine;
@@ -51,6 +51,10 @@ fn written() -> (SimDisk, Vec<Snapshot>, Digest) {
 
 /// What a start makes of it, with so many threads, each as slow as `seed` says.
 fn loaded(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Engine {
+    load(disk, store, lanes, seed).expect("the data can be had back")
+}
+
+fn load(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Result<Engine, String> {
     let timeline = Timeline::new();
     let clock: Arc<dyn Clock> = Arc::new(SimClock::new(&timeline));
     let log = FileLogOpener {
@@ -67,7 +71,7 @@ fn loaded(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Engin
     loading.limit_slices(SliceLimits { step_keys: 5, steps_max: 2, ..SliceLimits::default() });
     let mut percents = BTreeSet::new();
     loop {
-        match loading.step().expect("the data can be had back") {
+        match loading.step().map_err(|why| why.to_string())? {
             Step::More => {}
             Step::Wait => timeline.pass(DISK_NANOS),
             Step::Done => break,
@@ -80,7 +84,7 @@ fn loaded(disk: &SimDisk, store: &SnapshotStore, lanes: u64, seed: u64) -> Engin
     let progress = loading.progress();
     assert_eq!((progress.leg, progress.percent() as u64), (Leg::Log, 100));
     assert_eq!(loading.take_readers().len() as u64, lanes, "threads come back");
-    loading.into_loaded().expect("it is loaded").0
+    Ok(loading.into_loaded().expect("it is loaded").0)
 }
 
 /// The keys of two databases in the order in which they lie there.
@@ -127,6 +131,34 @@ fn a_damaged_part_is_found_by_name_however_many_threads_read() {
                 assert!(*name == newest.name && why.contains(&part.name), "{name}: {why}");
                 disk.damage(&path, at, 0x04);
             }
+        }
+    }
+}
+
+#[test]
+fn a_newer_version_is_believed_only_of_bytes_that_are_those_that_were_written() {
+    let (disk, snapshots, held) = written();
+    let store_of = |disk: &SimDisk| store(disk).expect("the disk is whole");
+    // Longer than what is read at once, so that the version is met before the checksum.
+    let mut bytes = b"REDIS9999".to_vec();
+    bytes.resize(600_000, 7);
+    let point = snapshots[0].point;
+    let mut writer = store_of(&disk).begin(point.position).expect("it begins");
+    writer.write_part(&bytes).expect("there is room");
+    let newer = writer.publish(&Facts::unproven(point, 0, 9999)).expect("there is room");
+    let path = Path::new(super::world::STORE).join(&newer.name).join(&newer.manifest.parts[0].name);
+    for lanes in LANES {
+        let why = load(&disk, &store_of(&disk), lanes, 100).err().expect("a newer release's");
+        assert!(why.contains("RDB version 9999 before byte 9 is not supported"), "{why}");
+        for at in [6, 300_000, bytes.len() - 1] {
+            disk.damage(&path, at, 0x01);
+            let store = store_of(&disk);
+            let engine = loaded(&disk, &store, lanes, 100);
+            assert_eq!(Digest::of_keyspace(&engine.keyspace), held, "the one before is used");
+            let list = store.list().expect("it lists");
+            let Candidate::Damaged { name, why, .. } = &list[0] else { panic!("{list:?}") };
+            assert!(*name == newer.name && why.contains("CRC-32C"), "{name}: {why}");
+            disk.damage(&path, at, 0x01);
         }
     }
 }

@@ -245,3 +245,16 @@ fn a_cleaning_that_is_given_up_is_not_repeated() {
     driven.close();
     assert_eq!(driven.tier.figures().free_segments, 16);
 }
+
+#[test]
+fn a_tier_that_shrinks_does_not_outgrow_its_device() {
+    for (device, is_room) in [(u64::MAX, true), (6, false)] {
+        let file_bytes_max = device.saturating_mul(LIMITS.segment_bytes as u64);
+        let limits = Limits { file_bytes_max, ..LIMITS };
+        let mut segments = crate::segments::Segments::new(limits);
+        segments.set_capacity(6);
+        assert!((0..6).all(|_| segments.take(0).is_some()));
+        segments.set_capacity(3);
+        assert_eq!(segments.take_for_survivors().is_some(), is_room, "{device} segments");
+    }
+}

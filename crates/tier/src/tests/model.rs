@@ -278,8 +278,11 @@ proptest! {
     fn each_live_record_is_readable_and_accounted_for(
         steps in proptest::collection::vec(any_step(), 1..400),
         writes_max in 1_usize..3,
+        room in prop_oneof![Just(None), (14_u64..20).prop_map(Some)],
     ) {
-        let limits = Limits { segment_bytes: 32 << 10, writes_max, ..LIMITS };
+        let file_bytes_max = room.map_or(u64::MAX, |segments| segments << 15);
+        let limits =
+            Limits { segment_bytes: 32 << 10, writes_max, file_bytes_max, ..LIMITS };
         let driven = Driven::new(limits, 14);
         let (writes, held) = (Vec::new(), Vec::new());
         let holds = VecDeque::new();
@@ -293,6 +296,7 @@ proptest! {
             }
         }
         play.check();
+        assert!(play.driven.file.len() as u64 <= file_bytes_max, "a device has no more");
         play.end_all();
     }
 }

@@ -5,6 +5,7 @@
 //! does could take longer than any command may.
 
 use super::cannot_set;
+use crate::core::cold::too_large;
 use crate::server::Server;
 use config::change::Proposal;
 use config::settings::node_settings;
@@ -36,8 +37,8 @@ fn judge(
     after: &TierSettings,
     state: State,
 ) -> Result<Change, (&'static str, &'static str)> {
-    let is_same_place = before.directory == after.directory;
-    let change = match (&before.directory, &after.directory) {
+    let is_same_place = before.path == after.path;
+    let change = match (&before.path, &after.path) {
         (None, None) => return Ok(Change::Stays),
         (Some(_), Some(_)) if is_same_place && before.read_threads == after.read_threads => {
             Change::Stays
@@ -85,6 +86,13 @@ pub(super) fn prepare(server: &Server, proposal: &Proposal) -> Result<TierChange
     };
     let change = judge(&process.settings.tier, &settings, state)
         .map_err(|(directive, why)| cannot_set(directive, why))?;
+    if change == Change::Stays
+        && let Some(tiering) = &server.core.shard.tiering
+        && let room = tiering.limits().tier.file_bytes_max
+        && let Some(why) = too_large(settings.bytes_max, room)
+    {
+        return Err(cannot_set("tier-max", &why));
+    }
     let opened = match change {
         Change::Opens | Change::IsExchanged => {
             process.open_tier_of(&settings).map_err(|why| cannot_set("tier", &why))?

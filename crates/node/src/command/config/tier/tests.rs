@@ -6,9 +6,9 @@ const AT_REST: State = State { is_loading: false, is_unused: true };
 const IN_USE_NOW: State = State { is_loading: false, is_unused: false };
 const LOADING: State = State { is_loading: true, is_unused: true };
 
-fn settings(directory: &str, read_threads: usize) -> TierSettings {
+fn settings(path: &str, read_threads: usize) -> TierSettings {
     TierSettings {
-        directory: (!directory.is_empty()).then(|| directory.into()),
+        path: (!path.is_empty()).then(|| path.into()),
         bytes_max: 1 << 30,
         read_threads,
         value_bytes_min: 64,
