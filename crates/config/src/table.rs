@@ -181,7 +181,7 @@ pub const DIRECTIVES: &[Directive] = &[
     size("tier-max", "0", 0, LONG_MAX).own(TIER_MAX),
     integer("tier-read-threads", "16", 1, 64).own(TIER_READ_THREADS),
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
-    size("tier-value-max", "262144", 0, LONG_MAX).own(TIER_VALUE_MAX),
+    size("tier-value-max", "7340032", 0, LONG_MAX).own(TIER_VALUE_MAX),
     toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),
     choice("memory-alloc-policy", "only-dram", ALLOC_POLICIES).immutable().own(ALLOC_POLICY),
     text("slow-memory-nodes", "auto").immutable().check(check::nodes).own(SLOW_NODES),

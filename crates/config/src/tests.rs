@@ -465,7 +465,7 @@ fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
     let tier = |config: &Config| node_settings(config).tier;
     let none = tier(&defaults());
     assert_eq!((none.path, none.bytes_max, none.read_threads), (None, 0, 16));
-    assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 256 << 10));
+    assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 7 << 20));
     let config = start("tier-max 3gb\ntier file:values\ntier-read-threads 64").unwrap();
     assert_eq!(tier(&config).path, Some("/etc/values".into()));
     assert_eq!((tier(&config).bytes_max, tier(&config).read_threads), (3 << 30, 64));
@@ -493,7 +493,7 @@ fn a_tier_that_makes_no_sense_is_refused_with_the_reason() {
         ("tier-max 1gb\ntier-read-threads 0", "between 1 and 64"),
         ("tier-max 1gb\ntier-read-threads 65", "between 1 and 64"),
         ("tier-max 1tb", "must be a memory value"),
-        ("tier-value-min 1mb\ntier file:a\ntier-max 1gb", "not be more than tier-value-max"),
+        ("tier-value-min 8mb\ntier file:a\ntier-max 1gb", "not be more than tier-value-max"),
     ] {
         let error = start(text).expect_err(text);
         assert!(error.contains(reason), "{text}: {error}");

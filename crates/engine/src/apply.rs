@@ -68,6 +68,9 @@ impl Keyspace {
         if self.snapshot.is_some() {
             self.keep_before(database, key.name, effect);
         }
+        if self.cold.is_some() {
+            self.stop_encoding_before(key.hash, effect);
+        }
         match *effect {
             Effect::SetString { value, expire_at } => {
                 Ok(self.set_string(database, key, value, expire_at))

@@ -24,14 +24,19 @@
 //! | file | holds |
 //! |---|---|
 //! | `cold/spill` | which values go, and how |
+//! | `cold/encode` | long values, encoded over several turns |
+//! | `cold/build` | long values, decoded away from the loop |
 //! | `cold/fetch` | cold values of keys, fetched or read at once |
 
+mod build;
+mod encode;
 mod fetch;
 mod look;
 mod spill;
 #[cfg(test)]
 mod tests;
 
+pub use build::{Brought, Builder};
 pub use fetch::WithValue;
 pub(crate) use fetch::note_use;
 pub use spill::Spilled;
@@ -39,6 +44,7 @@ pub use spill::Spilled;
 use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::value::Entry;
+use encode::Encoding;
 use spill::Hand;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -66,9 +72,14 @@ pub trait ColdSource {
 pub struct ColdLimits {
     /// Smallest value, in bytes: below it the entry that stays is as large as what goes.
     pub value_bytes_min: usize,
-    /// Largest value, in bytes of memory. It is encoded and read back between two requests: some
-    /// 0.2 ms at 256 KiB.
+    /// Largest value, in bytes of memory.
     pub value_bytes_max: usize,
+    /// Largest hash of which fields expire, in bytes of memory. Who deletes such fields reads the
+    /// hash and decodes it at once, while everything waits: some 0.2 ms at 256 KiB.
+    pub expiring_bytes_max: usize,
+    /// A value that takes more bytes of memory is encoded over several turns, by about so many
+    /// bytes at a time: 0.1 ms of fields of 60 bytes, and three times as long of numbers.
+    pub slice_bytes: usize,
     /// Bytes that a value must free at least.
     pub freed_bytes_min: usize,
     /// Bytes of fetched values that are kept before the first of them is used again.
@@ -79,7 +90,9 @@ impl Default for ColdLimits {
     fn default() -> Self {
         Self {
             value_bytes_min: 64,
-            value_bytes_max: 256 << 10,
+            value_bytes_max: 7 << 20,
+            expiring_bytes_max: 256 << 10,
+            slice_bytes: 32 << 10,
             freed_bytes_min: 32,
             guest_bytes_max: 16 << 20,
         }
@@ -92,6 +105,9 @@ pub struct ColdStatistics {
     /// Values that were moved out, and how many of them were written for it.
     pub spilled: Cell<u64>,
     pub spilled_by_writing: Cell<u64>,
+    /// Long values that were encoded in vain, in part or as a whole: they were changed or needed
+    /// meanwhile.
+    pub encoded_in_vain: Cell<u64>,
     /// Values that came back into memory.
     pub fetched: Cell<u64>,
     /// Values read without waiting for anybody else, and without coming back.
@@ -125,6 +141,10 @@ pub struct ColdStore {
     leaving: VecDeque<Leaving>,
     /// Bytes of values that are being read to come into memory: there must be room for them.
     pub coming_bytes: usize,
+    /// The long value that is being encoded.
+    encoding: Option<Encoding>,
+    /// Bytes that may still be encoded of it before the next turn. Whoever has turns says so.
+    pub encoded_bytes_left: usize,
     /// Why a value is lost in this process, if one is.
     failure: RefCell<Option<String>>,
     /// The bytes of the value that goes or comes; kept for its memory.
@@ -160,6 +180,8 @@ impl ColdStore {
             own_pins: 0,
             leaving: VecDeque::new(),
             coming_bytes: 0,
+            encoding: None,
+            encoded_bytes_left: usize::MAX,
             failure: RefCell::new(None),
             content: Vec::new(),
         }
@@ -191,9 +213,19 @@ impl ColdStore {
 
     /// A value is about to change: the copy of it goes. How many there were.
     pub(crate) fn forget_copy(&mut self, found: &mut Occupied<'_, Entry>) -> usize {
+        if found.as_ref().tag() == TAG_TOO_LONG {
+            found.as_ref().set_tag(0);
+        }
         let copy = found.as_mut().take_copy();
         self.release(copy);
         usize::from(copy.is_some())
+    }
+
+    /// Takes back what was taken for a value that went or came, for the next one.
+    fn keep_content(&mut self, content: Vec<u8>) {
+        if content.capacity() <= CONTENT_BYTES_KEPT {
+            self.content = content;
+        }
     }
 
     /// The content of a record that an entry names, wherever it lies. `None`: it is lost, which is
@@ -226,6 +258,12 @@ impl ColdStore {
         }
     }
 }
+
+/// The tag of a value in memory that fits into no record, until it changes.
+const TAG_TOO_LONG: u8 = 0x7f;
+
+/// Bytes of memory that are kept for the next value that goes or comes at once.
+const CONTENT_BYTES_KEPT: usize = 256 << 10;
 
 /// Where in the store something of an entry lies: its value, or a copy of it.
 pub(crate) fn place_of(entry: EntryRef<'_, crate::value::Value>) -> Option<u64> {
@@ -312,6 +350,9 @@ impl Keyspace {
         let is_last = self.databases.iter().all(|database| database.placed == 0)
             && !snapshot.is_some_and(crate::snapshot::Snapshot::has_flushed);
         let reads = snapshot.is_some_and(crate::snapshot::Snapshot::reads_values);
+        if let Some(cold) = &mut self.cold {
+            cold.stop_encoding();
+        }
         match &mut self.cold {
             Some(cold) if database.placed > 0 => {
                 if is_last && cold.leaving.is_empty() {

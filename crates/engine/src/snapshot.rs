@@ -319,12 +319,18 @@ impl Keyspace {
         let bytes_until = snapshot.writing.bytes.len() + bytes_max;
         loop {
             self.write_big_values(bytes_until);
+            self.write_read_values();
             self.dispose_walked();
             let Self { databases, settings, snapshot, work, cold, .. } = self;
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
             writing.windows.hold(cold.as_deref_mut());
-            if writing.has_big() || writing.stands_at_cut() || writing.windows.stop_walk() {
+            let windows = &writing.windows;
+            if writing.has_big()
+                || writing.stands_at_cut()
+                || windows.has_come()
+                || windows.stop_walk()
+            {
                 return false;
             }
             let mut walking = flushed.iter_mut().chain(&mut *databases);

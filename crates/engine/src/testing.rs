@@ -100,8 +100,10 @@ pub(crate) const ALL_COLD: ColdLimits = ColdLimits {
     value_bytes_min: 45,
     // Larger ones take their time, each time.
     value_bytes_max: 16 << 10,
+    expiring_bytes_max: 16 << 10,
     freed_bytes_min: 0,
     guest_bytes_max: 16 << 20,
+    slice_bytes: 1 << 10,
 };
 
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.

@@ -250,8 +250,8 @@ impl Loading {
     pub fn step(&mut self) -> Result<Step, Failure> {
         let began = self.clock.monotonic();
         for _ in 0..self.slice.steps_max {
-            if self.lacks_room()? {
-                return Ok(Step::Wait);
+            if let Some(step) = self.lacks_room()? {
+                return Ok(step);
             }
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),

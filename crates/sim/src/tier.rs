@@ -107,12 +107,15 @@ impl Tiered {
             ..tier::Limits::default()
         };
         let guest_bytes_max = *random.choose(&[0, 100, 4 << 10]);
+        let slice_bytes = *random.choose(&[64, 300, 64 << 10]);
         let limits = TieringLimits {
             tier,
-            cold: ColdLimits { guest_bytes_max, ..ColdLimits::default() },
+            cold: ColdLimits { guest_bytes_max, slice_bytes, ..ColdLimits::default() },
             reads_max: *random.choose(&[1, 2, 4]),
             read_bytes_max: *random.choose(&[1, 8 << 10, 1 << 20]),
             buckets_per_step: *random.choose(&[1, 4, 64]),
+            built_bytes_min: *random.choose(&[0, 4 << 10, 16 << 10]),
+            encoded_per_turn: *random.choose(&[64, 1 << 10, 256 << 10]),
             released_per_turn: *random.choose(&[1, 8, 1024]),
         };
         let bytes_max = *random.choose(&[512 << 10, 1 << 20, 8 << 20]);

@@ -26,6 +26,7 @@
 //! | `segments` | which parts of the file are in use, and how much of each is live |
 //! | `victim` | which segment is worth cleaning |
 //! | `stream` | where the next record goes: an open segment, and an open piece |
+//! | `draft` | a long record in the making |
 //! | `pieces` | the full pieces in memory, waiting for their write |
 //! | `read` | one record, read back from the file |
 //! | `cleaning` | one segment, read back in chunks so that its live records move |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod cleaning;
+mod draft;
 mod figures;
 mod limits;
 mod pieces;
@@ -55,9 +57,10 @@ mod victim;
 mod tests;
 
 pub use cleaning::{Chunk, Cleaning, Found};
+pub use draft::Draft;
 pub use figures::Figures;
 pub use limits::{Limits, PAGE_BYTES, SMALL_BYTES_MAX};
-pub use pieces::{Write, WriteId};
+pub use pieces::{Shared, Write, WriteId};
 pub use place::Place;
 pub use read::{Content, Read};
 pub use record::Damaged;

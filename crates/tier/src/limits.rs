@@ -21,7 +21,9 @@ pub struct Limits {
     /// A record longer than this, with its header, is a piece of its own and begins at a page: it
     /// is not copied into a shared piece, whose end it would often not fit.
     pub alone_bytes_min: usize,
-    /// The longest record, with its header. 4 MiB: two fit into a segment.
+    /// The longest record, with its header. 7 MiB: what the buffers have room for beside open
+    /// pieces. Only one record of more than 4 MiB fits into a segment, so of such ones up to half
+    /// of the file may be lost.
     pub record_bytes_max: usize,
     /// Bytes of pieces in memory, open ones and those not yet written, from which on nothing more
     /// is taken. 8 MiB are 5 ms of a disk that writes 1.8 GB/s.
@@ -54,7 +56,7 @@ impl Limits {
         segment_bytes: 8 << 20,
         piece_bytes: 256 << 10,
         alone_bytes_min: 16 << 10,
-        record_bytes_max: 4 << 20,
+        record_bytes_max: 7 << 20,
         buffered_bytes_max: 8 << 20,
         writes_max: 4,
         fill_percent_max: 90,

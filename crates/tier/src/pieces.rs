@@ -5,9 +5,11 @@
 
 use crate::limits::PAGE_BYTES;
 use crate::place::Place;
+use crate::record::{HEADER_BYTES, Header};
 use crate::seal::Sealer;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Buffers that are kept for pieces to come: what two streams take while a write is under way.
@@ -52,11 +54,30 @@ impl Write {
     /// Fills `out` with the encrypted pages; returns where in it they begin: at a multiple of
     /// [`PAGE_BYTES`] in memory, as a device wants them. They end where `out` ends.
     pub fn seal(&self, sealer: &Sealer, out: &mut Vec<u8>) -> usize {
+        self.seal_part(sealer, 0..self.length(), out)
+    }
+
+    /// As [`Self::seal`], of whole pages of it.
+    pub fn seal_part(&self, sealer: &Sealer, part: Range<usize>, out: &mut Vec<u8>) -> usize {
         let Piece { offset, generation, bytes, .. } = &*self.piece;
-        let start = base::disk::block_buffer(out, bytes.len());
-        out.extend_from_slice(bytes);
-        sealer.seal(offset / PAGE_BYTES as u64, *generation, &mut out[start..]);
+        let start = base::disk::block_buffer(out, part.len());
+        let first = (*offset + part.start as u64) / PAGE_BYTES as u64;
+        out.extend_from_slice(&bytes[part]);
+        sealer.seal(first, *generation, &mut out[start..]);
         start
+    }
+}
+
+/// The content of a record that is not written yet. It may be sent to a thread.
+#[derive(Clone)]
+pub struct Shared {
+    piece: Arc<Piece>,
+    content: Range<usize>,
+}
+
+impl Shared {
+    pub fn content(&self) -> &[u8] {
+        &self.piece.bytes[self.content.clone()]
     }
 }
 
@@ -148,6 +169,17 @@ impl Pieces {
     pub(crate) fn find(&self, place: Place) -> Option<&[u8]> {
         let (offset, piece) = self.pieces.range(..=place.offset()).next_back()?;
         piece.bytes.get((place.offset() - offset) as usize..).filter(|bytes| !bytes.is_empty())
+    }
+
+    /// The content of a record, if it lies in one of the pieces.
+    pub(crate) fn share(&self, place: Place) -> Option<Shared> {
+        let (offset, piece) = self.pieces.range(..=place.offset()).next_back()?;
+        let start = (place.offset() - offset) as usize;
+        let header = Header::of(piece.bytes.get(start..)?).ok()??;
+        let from = start + HEADER_BYTES;
+        let content = from..from + header.content_bytes();
+        piece.bytes.get(content.clone())?;
+        Some(Shared { piece: Arc::clone(piece), content })
     }
 
     /// An empty buffer for a piece.

@@ -46,13 +46,29 @@ pub(crate) fn length(content_bytes: usize) -> usize {
 
 /// Appends the record of a content, which will lie at `place`.
 pub(crate) fn append(into: &mut Vec<u8>, place: Place, generation: u32, hash: u64, content: &[u8]) {
-    let content_bytes = u32::try_from(content.len()).expect("limits bound a content");
     let end = into.len() + place.length();
-    into.extend_from_slice(&checksum(place, generation, hash, content).to_le_bytes());
-    into.extend_from_slice(&content_bytes.to_le_bytes());
-    into.extend_from_slice(&hash.to_le_bytes());
+    let of_content = crc32c::crc32c(content);
+    into.extend_from_slice(&header(place, generation, hash, content.len(), of_content));
     into.extend_from_slice(content);
     into.resize(end, 0);
+}
+
+/// What stands before a content of so many bytes, whose own checksum is `of_content`.
+pub(crate) fn header(
+    place: Place,
+    generation: u32,
+    hash: u64,
+    content_bytes: usize,
+    of_content: u32,
+) -> [u8; HEADER_BYTES] {
+    let about = crc32c::crc32c(&about(place, generation, hash, content_bytes));
+    let checksum = crc32c::crc32c_combine(about, of_content, content_bytes);
+    let content_bytes = u32::try_from(content_bytes).expect("limits bound a content");
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&checksum.to_le_bytes());
+    header[4..8].copy_from_slice(&content_bytes.to_le_bytes());
+    header[8..].copy_from_slice(&hash.to_le_bytes());
+    header
 }
 
 /// What a header says, before anything of it is proven.
@@ -113,13 +129,19 @@ impl Header {
     }
 }
 
-fn checksum(place: Place, generation: u32, hash: u64, content: &[u8]) -> u32 {
+/// What the checksum covers beside the content.
+fn about(place: Place, generation: u32, hash: u64, content_bytes: usize) -> [u8; 24] {
     let mut about = [0; 24];
     about[..8].copy_from_slice(&place.bits().to_le_bytes());
     about[8..16].copy_from_slice(&hash.to_le_bytes());
     about[16..20].copy_from_slice(&generation.to_le_bytes());
-    about[20..].copy_from_slice(&(content.len() as u32).to_le_bytes());
-    crc32c::crc32c_append(crc32c::crc32c(&about), content)
+    about[20..].copy_from_slice(&(content_bytes as u32).to_le_bytes());
+    about
+}
+
+fn checksum(place: Place, generation: u32, hash: u64, content: &[u8]) -> u32 {
+    let about = crc32c::crc32c(&about(place, generation, hash, content.len()));
+    crc32c::crc32c_append(about, content)
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ const _: () = {
     is_sent::<Chunk>();
     is_sent::<Found>();
     is_sent::<Sealer>();
+    is_sent::<Draft>();
+    is_sent::<Shared>();
     is_sent::<Tier>();
 };
 
@@ -115,6 +117,8 @@ impl Driven {
     fn fetch(&self, place: Place) -> Result<(Option<u64>, Vec<u8>), Damaged> {
         let mut content = Vec::new();
         if self.tier.in_memory(place, &mut content) {
+            let shared = self.tier.share(place);
+            assert!(shared.is_none_or(|shared| shared.content() == content));
             return Ok((None, content));
         }
         let read = self.tier.read(place);
@@ -145,10 +149,10 @@ impl Driven {
             if self.keys.get(&hash).is_none_or(|(now, _)| *now != place) {
                 continue;
             }
-            let moved = match self.tier.put_survivor(hash, &bytes[content.clone()]) {
+            let moved = match self.move_on(hash, &bytes[content.clone()]) {
                 Err(Refused::Behind) => {
                     self.write_all();
-                    self.tier.put_survivor(hash, &bytes[content])?
+                    self.move_on(hash, &bytes[content])?
                 }
                 other => other?,
             };
@@ -156,6 +160,14 @@ impl Driven {
             self.tier.release(place);
         }
         Ok(next)
+    }
+
+    /// Puts a survivor, by a copy of its content if it is long.
+    fn move_on(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
+        if content.len() < LIMITS.alone_bytes_min {
+            return self.tier.put_survivor(hash, content);
+        }
+        self.tier.put_surviving_draft(hash, Draft::of(content)).map_err(|(why, _)| why)
     }
 
     /// Cleans as long as the tier asks for it and there is room for survivors.

@@ -1,9 +1,10 @@
 //! All of a tier together: records are put, found, written, released, cleaned.
 
 use crate::cleaning::Cleaning;
+use crate::draft::Draft;
 use crate::figures::Figures;
 use crate::limits::{Limits, PAGE_BYTES};
-use crate::pieces::{Piece, Pieces, SPARE_BUFFERS_MAX, Write, WriteId};
+use crate::pieces::{Piece, Pieces, SPARE_BUFFERS_MAX, Shared, Write, WriteId};
 use crate::place::Place;
 use crate::read::Read;
 use crate::record::{self, HEADER_BYTES, Header};
@@ -30,6 +31,8 @@ pub struct Tier {
     pieces: Pieces,
     demoted: Stream,
     survivors: Stream,
+    /// Bytes that count as buffers of drafts.
+    drafted: usize,
     /// The counters alone: the rest is asked for.
     counted: Figures,
 }
@@ -53,6 +56,7 @@ impl Tier {
             pieces: Pieces::new(limits.piece_bytes),
             demoted: Stream::default(),
             survivors: Stream::default(),
+            drafted: 0,
             counted: Figures::default(),
         };
         tier.set_capacity(capacity_bytes);
@@ -86,6 +90,66 @@ impl Tier {
         let place = self.append(Sort::Demoted, hash, content)?;
         self.counted.put_records += 1;
         self.counted.put_bytes += place.length() as u64;
+        Ok(place)
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The longest content of a record, in bytes.
+    pub fn content_bytes_max(&self) -> usize {
+        self.limits.record_bytes_max - HEADER_BYTES
+    }
+
+    /// Begins a record whose content is written bit by bit, of `content_bytes_max` at most. Its
+    /// memory is one of the tier's buffers, until it is put or given up
+    /// ([`Self::give_up_draft`]).
+    ///
+    /// # Errors
+    /// See [`Refused`]: judged as if the content were as long as it may be.
+    pub fn begin_draft(&mut self, content_bytes_max: usize) -> Result<Draft, Refused> {
+        let length = record::length(content_bytes_max);
+        if length > self.limits.record_bytes_max {
+            return Err(Refused::Length);
+        }
+        if !self.segments.has_room_for(length) {
+            return Err(Refused::Full);
+        }
+        self.check_buffers(Sort::Demoted, length.next_multiple_of(PAGE_BYTES))?;
+        let draft = Draft::reserved_for(content_bytes_max);
+        self.drafted += draft.reserved;
+        Ok(draft)
+    }
+
+    /// Ends a draft that is put nowhere.
+    pub fn give_up_draft(&mut self, draft: Draft) {
+        self.drafted -= draft.reserved;
+    }
+
+    /// As [`Self::put`], of a content that was written bit by bit: a long one is not copied.
+    ///
+    /// # Errors
+    /// See [`Refused`]; then nothing was put, and the draft is as before.
+    pub fn put_draft(&mut self, hash: u64, draft: Draft) -> Result<Place, (Refused, Draft)> {
+        let place = self.append_draft(Sort::Demoted, hash, draft)?;
+        self.counted.put_records += 1;
+        self.counted.put_bytes += place.length() as u64;
+        Ok(place)
+    }
+
+    /// As [`Self::put_survivor`], of a content that somebody else has copied.
+    ///
+    /// # Errors
+    /// As [`Self::put_draft`].
+    pub fn put_surviving_draft(
+        &mut self,
+        hash: u64,
+        draft: Draft,
+    ) -> Result<Place, (Refused, Draft)> {
+        let place = self.append_draft(Sort::Survivor, hash, draft)?;
+        self.counted.survivor_records += 1;
+        self.counted.survivor_bytes += place.length() as u64;
         Ok(place)
     }
 
@@ -125,6 +189,12 @@ impl Tier {
         into.clear();
         into.extend_from_slice(content);
         true
+    }
+
+    /// The content of a record that waits for its write, without a copy. There is none of records
+    /// that lie in an open piece: they are short.
+    pub fn share(&self, place: Place) -> Option<Shared> {
+        self.pieces.share(place)
     }
 
     /// What to read of the file for a record that is not in memory.
@@ -287,12 +357,7 @@ impl Tier {
 
     fn append(&mut self, sort: Sort, hash: u64, content: &[u8]) -> Result<Place, Refused> {
         let length = record::length(content.len());
-        if content.is_empty() || length > self.limits.record_bytes_max {
-            return Err(Refused::Length);
-        }
-        if sort == Sort::Demoted && !self.segments.has_room_for(length) {
-            return Err(Refused::Full);
-        }
+        self.check_length(sort, content.len(), length)?;
         let (place, lost) = if length > self.limits.alone_bytes_min {
             self.append_alone(sort, hash, content, length)?
         } else {
@@ -300,6 +365,68 @@ impl Tier {
         };
         self.segments.add(place, lost);
         Ok(place)
+    }
+
+    /// Refuses what can be no record, and what the tier is too full for.
+    fn check_length(&self, sort: Sort, content_bytes: usize, length: usize) -> Result<(), Refused> {
+        if content_bytes == 0 || length > self.limits.record_bytes_max {
+            return Err(Refused::Length);
+        }
+        if sort == Sort::Demoted && !self.segments.has_room_for(length) {
+            return Err(Refused::Full);
+        }
+        Ok(())
+    }
+
+    fn append_draft(
+        &mut self,
+        sort: Sort,
+        hash: u64,
+        mut draft: Draft,
+    ) -> Result<Place, (Refused, Draft)> {
+        let length = record::length(draft.content_bytes());
+        if length <= self.limits.alone_bytes_min {
+            return match self.append(sort, hash, draft.content()) {
+                Ok(place) => {
+                    self.give_up_draft(draft);
+                    Ok(place)
+                }
+                Err(why) => Err((why, draft)),
+            };
+        }
+        if let Err(why) = self.make_way_for_draft(sort, &mut draft, length) {
+            return Err((why, draft));
+        }
+        let padded = length.next_multiple_of(PAGE_BYTES);
+        let (taken, offset) = self.stream(sort).reserve(padded);
+        let place = Place::new(offset, length);
+        self.drafted -= draft.reserved;
+        let bytes = draft.into_piece(place, taken.generation, hash);
+        self.push(Piece { offset, segment: taken.index, generation: taken.generation, bytes });
+        self.segments.add(place, padded - length);
+        Ok(place)
+    }
+
+    /// Makes sure that a draft can become a piece.
+    fn make_way_for_draft(
+        &mut self,
+        sort: Sort,
+        draft: &mut Draft,
+        length: usize,
+    ) -> Result<(), Refused> {
+        self.check_length(sort, draft.content_bytes(), length)?;
+        if draft.is_over() {
+            return Err(Refused::Length);
+        }
+        draft.trim();
+        if draft.reserved > 0 {
+            // A part of it may pass to others meanwhile.
+            self.drafted = self.drafted - draft.reserved + draft.allocated_bytes();
+            draft.reserved = draft.allocated_bytes();
+        } else {
+            self.check_buffers(sort, draft.allocated_bytes())?;
+        }
+        self.need_segment(sort, length.next_multiple_of(PAGE_BYTES))
     }
 
     /// Appends a record to the open piece, or to a new one.
@@ -401,7 +528,7 @@ impl Tier {
     }
 
     fn buffered_bytes(&self) -> usize {
-        self.pieces.bytes() + self.demoted.bytes() + self.survivors.bytes()
+        self.pieces.bytes() + self.demoted.bytes() + self.survivors.bytes() + self.drafted
     }
 
     fn stream(&mut self, sort: Sort) -> &mut Stream {

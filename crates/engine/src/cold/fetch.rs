@@ -1,16 +1,18 @@
 //! Cold values of keys: fetched for commands to come, or read at once.
 
-use super::{ColdStore, Guest, add};
+use super::{Brought, ColdStore, Guest, add};
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
+use crate::rdb::RdbError;
 use crate::refusal::Refusal;
 use crate::value::content::{count_of, with_payload};
 use crate::value::hash::next_expiry;
-use crate::value::{Entry, EntryRef, entry_bytes, is_past_in_memory};
+use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes, is_past_in_memory};
 use base::DatabaseId;
+use structures::Occupied;
 use structures::entry::{Payload, ValueRef};
-use tier::{Place, Read};
+use tier::{Draft, Place, Read, Tier};
 
 /// The tag of a value that was fetched, and of one that was used once since then: by whom it was
 /// fetched for. A higher one says that it was used again.
@@ -48,6 +50,11 @@ fn changes_value(effect: &Effect<'_>, key: &[u8]) -> bool {
         Effect::Rename { to, .. } => *to != key,
         effect => !effect.is_keyless(),
     }
+}
+
+/// Puts a value into its entry, which keeps the place of its copy.
+fn come(found: &mut Occupied<'_, Entry>, payload: Payload<'_, Value>, place: Place) {
+    found.update(|entry| entry.with_copied_payload(payload, place.bits()).0);
 }
 
 /// Notes a use of a value that was fetched.
@@ -88,6 +95,45 @@ impl Keyspace {
     /// The content of a record that a key with this hash has its value in was read: the value comes
     /// into memory, if the key still has it there.
     pub fn put_fetched(&mut self, hash: KeyHash, place: Place, content: &[u8]) {
+        self.put_decoded(hash, place, |found, recipe| {
+            with_payload(content, recipe, |payload| come(found, payload, place))
+        });
+    }
+
+    /// As [`Self::put_fetched`], of what may have been decoded by whoever read it.
+    pub fn put_brought(&mut self, hash: KeyHash, place: Place, brought: Brought) {
+        match brought {
+            Brought::Content(content) => self.put_fetched(hash, place, &content),
+            Brought::Value(value) => {
+                let mut value = Some(value);
+                self.put_decoded(hash, place, |found, _| {
+                    if let Some(value) = value.take() {
+                        come(found, Payload::Boxed(value), place);
+                    }
+                    Ok(())
+                });
+                if let Some(value) = value {
+                    self.forget_brought(Brought::Value(value));
+                }
+            }
+        }
+    }
+
+    /// Frees what was read for a key that has its value there no more.
+    pub fn forget_brought(&mut self, brought: Brought) {
+        if let Brought::Value(value) = brought
+            && value.elements() > self.settings.limits.freed_inline_elements_max
+        {
+            self.garbage.push(value);
+        }
+    }
+
+    fn put_decoded(
+        &mut self,
+        hash: KeyHash,
+        place: Place,
+        put: impl FnOnce(&mut Occupied<'_, Entry>, &Recipe<'_>) -> Result<(), RdbError>,
+    ) {
         let Some(id) = self.holder_of(hash, place) else { return };
         let Self { databases, settings, hasher, work, cold, .. } = self;
         let Some(cold) = cold else { return };
@@ -98,11 +144,8 @@ impl Keyspace {
         };
         let Some(mut found) = database.table.find_mut_where(hash, is_it) else { return };
         let before = entry_bytes(found.as_ref());
-        let recipe = crate::value::Recipe { settings, hasher: *hasher, work };
-        let put = with_payload(content, &recipe, |payload| {
-            found.update(|entry| entry.with_copied_payload(payload, place.bits()).0);
-        });
-        if let Err(error) = put {
+        let recipe = Recipe { settings, hasher: *hasher, work };
+        if let Err(error) = put(&mut found, &recipe) {
             cold.fail(format!("a value that was not in memory cannot be decoded: {error}"));
             return;
         }
@@ -132,7 +175,7 @@ impl Keyspace {
             self.put_fetched(hash, place, &content);
         }
         if let Some(cold) = &mut self.cold {
-            cold.content = content;
+            cold.keep_content(content);
         }
         match self.cold_place(database, key) {
             None => Ok(()),
@@ -276,10 +319,33 @@ impl Keyspace {
     /// A segment is cleaned, and has this record: if a key has its value or a copy there, it is put
     /// anew. Whether that is done; if not, there is no room for it yet.
     pub fn put_survivor(&mut self, hash: KeyHash, place: Place, content: &[u8]) -> bool {
+        self.move_record(hash, place, |tier| tier.put_survivor(hash, content).ok())
+    }
+
+    /// As [`Self::put_survivor`], of a long record, which is taken if it moves.
+    pub fn put_surviving_draft(
+        &mut self,
+        hash: KeyHash,
+        place: Place,
+        draft: &mut Option<Draft>,
+    ) -> bool {
+        self.move_record(hash, place, |tier| {
+            let put = tier.put_surviving_draft(hash, draft.take()?);
+            put.map_err(|(_, left)| *draft = Some(left)).ok()
+        })
+    }
+
+    /// Has `put` put a record anew, if a key has its value or a copy there. Whether that is done.
+    fn move_record(
+        &mut self,
+        hash: KeyHash,
+        place: Place,
+        put: impl FnOnce(&mut Tier) -> Option<Place>,
+    ) -> bool {
         let Some(id) = self.holder_of(hash, place) else { return true };
         let Self { databases, cold, .. } = self;
         let Some(cold) = cold else { return true };
-        let Ok(moved) = cold.tier.put_survivor(hash, content) else { return false };
+        let Some(moved) = put(&mut cold.tier) else { return false };
         let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
         let table = &mut databases[id.0 as usize].table;
         if let Some(mut found) = table.find_mut_where(hash, is_it) {

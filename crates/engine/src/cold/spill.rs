@@ -5,7 +5,7 @@
 //! there says. So it wastes no time however few values are left, and goes on where it stood.
 
 use super::fetch::away;
-use super::{ColdLimits, ColdStore, add};
+use super::{ColdLimits, ColdStore, TAG_TOO_LONG, add};
 use crate::access;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
@@ -54,6 +54,17 @@ pub enum Spilled {
     Nothing,
 }
 
+/// How a value goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// If it has a copy in the store.
+    OnlyCopies,
+    /// If it is long, over several turns.
+    InSlices,
+    /// However long it is: for tests.
+    AtOnce,
+}
+
 /// Where the hand stands.
 #[derive(Default)]
 pub(super) struct Hand {
@@ -64,9 +75,11 @@ pub(super) struct Hand {
     /// Values to be taken, and buckets to be passed, before the next sample.
     sampled_for: u32,
     /// How often it has come round since something that it took has left memory.
-    rounds: u32,
+    pub(super) rounds: u32,
     /// Of a test in which every value goes: some could not go yet.
     has_left: bool,
+    /// A long value was passed, for which there was no room yet.
+    pub(super) has_passed_long: bool,
     /// The state of its chance.
     chance: u64,
     /// What it met and will take: kept for its memory.
@@ -104,7 +117,7 @@ impl Keyspace {
                     .filter(|it| it.database == index)
                     .map(|it| it.position)
                     .filter(|at| *at > 0);
-                if self.send_victims_away(id, false).is_some() {
+                if self.send_victims_away(id, How::AtOnce).is_some() {
                     return;
                 }
             }
@@ -130,7 +143,7 @@ impl Keyspace {
                 let is_there = self.database(id).table.find_where(*hash, may_go).is_some();
                 if is_there
                     && !cold.is_pinned(*hash)
-                    && self.spill_one(id, *hash, false).is_err()
+                    && self.spill_one(id, *hash, How::AtOnce).is_err()
                     && let Some(cold) = self.cold.as_deref_mut()
                 {
                     cold.hand.has_left = true;
@@ -151,7 +164,7 @@ impl Keyspace {
         let share = self.settings.maxmemory as usize / GUESTS_SHARE;
         let guest_bytes_max = cold.limits.guest_bytes_max.min(share.max(GUEST_BYTES_MIN));
         self.dismiss_guests(guest_bytes_max);
-        let (mut buckets, mut refused) = (0, None);
+        let (mut buckets, mut refused) = (0, self.encode_further(now));
         while self.entry_bytes() > wanted {
             let is_out = self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX;
             let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
@@ -160,9 +173,7 @@ impl Keyspace {
                 if self.entry_bytes() <= wanted {
                     return Spilled::Enough;
                 }
-                // What is pinned can go as soon as the requests that wait for it have run.
-                let waits = self.cold.as_ref().is_some_and(|cold| cold.waits_for_pins());
-                return if waits { Spilled::Behind } else { Spilled::Nothing };
+                return self.cold.as_deref_mut().map_or(Spilled::Nothing, ColdStore::what_waits);
             }
             if buckets >= buckets_max {
                 // Those that have a copy need no room in the store.
@@ -171,7 +182,8 @@ impl Keyspace {
             }
             buckets += BUCKETS_AT_ONCE;
             let id = self.look_for_victims(now);
-            refused = self.send_victims_away(id, refused.is_some()).or(refused);
+            let how = if refused.is_some() { How::OnlyCopies } else { How::InSlices };
+            refused = self.send_victims_away(id, how).or(refused);
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
     }
@@ -215,15 +227,16 @@ impl Keyspace {
         id
     }
 
-    /// Spills what the hand noted. If the store takes no more, or `only_copies` says that it would
-    /// not, only what has a copy there; why, if it is so.
-    fn send_victims_away(&mut self, id: DatabaseId, only_copies: bool) -> Option<Spilled> {
+    /// Spills what the hand noted. If the store takes no more, only what has a copy there; why, if
+    /// it is so.
+    fn send_victims_away(&mut self, id: DatabaseId, how: How) -> Option<Spilled> {
         let cold = self.cold.as_deref_mut()?;
         let victims = std::mem::take(&mut cold.hand.victims);
         let spilled_before = cold.statistics.spilled.get();
         let mut refused = None;
         for hash in &victims {
-            match self.spill_one(id, *hash, only_copies || refused.is_some()) {
+            let how = if refused.is_some() { How::OnlyCopies } else { how };
+            match self.spill_one(id, *hash, how) {
                 // It fits into no record: others may.
                 Ok(()) | Err(Refused::Length) => {}
                 Err(why) => refused = refused.or(Some(why)),
@@ -244,31 +257,46 @@ impl Keyspace {
         refused.map(|why| if why == Refused::Behind { Spilled::Behind } else { Spilled::Nothing })
     }
 
-    /// Moves the value of a key with this hash out of memory; with `only_copies`, if it has one.
-    fn spill_one(
-        &mut self,
-        id: DatabaseId,
-        hash: KeyHash,
-        only_copies: bool,
-    ) -> Result<(), Refused> {
-        let Self { databases, cold, work, .. } = self;
+    /// Moves the value of a key with this hash out of memory, or begins to.
+    fn spill_one(&mut self, id: DatabaseId, hash: KeyHash, how: How) -> Result<(), Refused> {
+        let Self { databases, cold, .. } = self;
         let Some(cold) = cold else { return Err(Refused::Full) };
-        let database = &mut databases[id.0 as usize];
         let is_here = |entry: EntryRef<'_>| may_go(entry.value());
+        let database = &databases[id.0 as usize];
         let Some(entry) = database.table.find_where(hash, is_here) else { return Ok(()) };
         let mut written = None;
         if entry.copy_place().is_none() {
-            if only_copies {
-                return Ok(());
+            match how {
+                How::OnlyCopies => return Ok(()),
+                How::InSlices if cold.is_long(entry.value()) => {
+                    self.begin_encoding(id, hash);
+                    return Ok(());
+                }
+                How::InSlices | How::AtOnce => written = Some(self.write_at_once(id, hash)?),
             }
-            cold.content.clear();
-            put_content(&mut cold.content, entry.value(), work);
-            written = Some(cold.tier.put(hash, &cold.content)?);
-            add(&cold.statistics.spilled_by_writing, 1);
-            database.placed += 1;
         }
         self.send_away(id, hash, written, is_here);
         Ok(())
+    }
+
+    /// Writes the value of a key with this hash, which is in memory, to the store.
+    fn write_at_once(&mut self, id: DatabaseId, hash: KeyHash) -> Result<Place, Refused> {
+        let Self { databases, cold, work, .. } = self;
+        let Some(cold) = cold else { return Err(Refused::Full) };
+        let database = &mut databases[id.0 as usize];
+        let found = database.table.find_where(hash, |entry| may_go(entry.value()));
+        let entry = found.ok_or(Refused::Full)?;
+        let mut content = std::mem::take(&mut cold.content);
+        content.clear();
+        put_content(&mut content, entry.value(), work);
+        let put = cold.tier.put(hash, &content);
+        cold.keep_content(content);
+        if put == Err(Refused::Length) {
+            entry.set_tag(TAG_TOO_LONG);
+        }
+        add(&cold.statistics.spilled_by_writing, u64::from(put.is_ok()));
+        database.placed += usize::from(put.is_ok());
+        put
     }
 
     /// Takes a value out of memory of which a copy lies in the store: where it was just written, or
@@ -308,7 +336,12 @@ impl Keyspace {
     }
 
     /// Whether the value of an entry may be spilled now.
-    fn may_spill(&self, entry: EntryRef<'_>, limits: &ColdLimits, now: UnixMillis) -> bool {
+    pub(super) fn may_spill(
+        &self,
+        entry: EntryRef<'_>,
+        limits: &ColdLimits,
+        now: UnixMillis,
+    ) -> bool {
         let value = entry.value();
         let bytes = match value {
             ValueRef::Bytes(text) => text.len(),
@@ -321,7 +354,12 @@ impl Keyspace {
         let freed = entry_bytes(entry).saturating_sub(entry.bytes_if_cold());
         // It would come back at once.
         let is_due = next_expiry(entry).is_some_and(|at| at <= now.0);
-        (limits.value_bytes_min..=limits.value_bytes_max).contains(&bytes)
+        let bytes_max = match next_expiry(entry) {
+            Some(_) => limits.value_bytes_max.min(limits.expiring_bytes_max),
+            None => limits.value_bytes_max,
+        };
+        (limits.value_bytes_min..=bytes_max).contains(&bytes)
+            && entry.tag() != TAG_TOO_LONG
             && freed >= limits.freed_bytes_min
             && may_go(value)
             && !is_due

@@ -1,5 +1,7 @@
 //! Values that leave memory and come back: none is lost, changed, or kept where it should not be.
 
+mod long;
+
 use super::*;
 use crate::digest::Digest;
 use crate::effect::{DeleteReason, Effect, End};

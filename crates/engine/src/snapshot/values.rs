@@ -15,6 +15,7 @@ use crate::cold::ColdStore;
 use crate::keyspace::Keyspace;
 use crate::value::content::put_stored;
 use base::DatabaseId;
+use std::collections::VecDeque;
 use tier::{Hold, Place, Read};
 
 /// What makes a window of what the walk has come to full, in bytes of records and of what is known
@@ -31,6 +32,9 @@ const CHANGED_BYTES: usize = 512 << 10;
 /// So many windows' worth of that may be noted while one is read, before who writes has to wait: a
 /// command may note many values.
 const OVERFULL_WINDOWS: usize = 2;
+
+/// Bytes that are written at a time of what was read, and a value: some 0.2 ms.
+const WRITTEN_BYTES: usize = 1 << 20;
 
 /// Why a value is noted, which says in which windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +56,8 @@ pub struct WindowId {
 pub(super) struct Windows {
     walked: Pair,
     changed: Pair,
+    /// What has come as a whole and is not written yet: then nothing more is asked for.
+    come: VecDeque<Value>,
 }
 
 /// A window that is being read, and the one that fills meanwhile.
@@ -176,7 +182,7 @@ impl Windows {
             maxmemory => (maxmemory / WALKED_SHARE) as usize,
         };
         let walked = Pair::new(share.clamp(WALKED_BYTES_MIN, WALKED_BYTES));
-        Self { walked, changed: Pair::new(CHANGED_BYTES) }
+        Self { walked, changed: Pair::new(CHANGED_BYTES), come: VecDeque::new() }
     }
 
     pub fn add(&mut self, noted: Noted, database: DatabaseId, head: Vec<u8>, place: Place) {
@@ -211,7 +217,12 @@ impl Windows {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.walked.is_empty() && self.changed.is_empty()
+        self.walked.is_empty() && self.changed.is_empty() && self.come.is_empty()
+    }
+
+    /// Whether something that has come is to be written.
+    pub fn has_come(&self) -> bool {
+        !self.come.is_empty()
     }
 
     /// Forgets all that was noted.
@@ -220,6 +231,7 @@ impl Windows {
             pair.gathering.values.clear();
             pair.reading.values.clear();
         }
+        self.come.clear();
     }
 
     /// Has the store keep what was noted, and lets it go when that is written.
@@ -244,11 +256,12 @@ impl Windows {
         is_over: bool,
         cold: &ColdStore,
     ) -> Option<(WindowId, Vec<(u32, Read)>)> {
+        let has_come = self.has_come();
         let pair = self.pair_mut(noted);
         let is_pressing = is_over || noted == Noted::Changed && cold.tier.has_waiting();
         let is_due = pair.gathering.bytes >= pair.bytes_max
             || is_pressing && !pair.gathering.values.is_empty();
-        if !is_due || pair.is_reading() {
+        if !is_due || pair.is_reading() || has_come {
             return None;
         }
         let reads = pair.ask(cold);
@@ -268,11 +281,12 @@ impl Windows {
         pair.is_reading() && pair.number == window.number
     }
 
-    /// The values of windows that have come as a whole.
-    pub fn take_read(&mut self) -> Vec<Value> {
-        let mut values = self.changed.take_read();
-        values.append(&mut self.walked.take_read());
-        values
+    /// The next value of a window that has come as a whole.
+    pub fn take_come(&mut self) -> Option<Value> {
+        for pair in [&mut self.changed, &mut self.walked] {
+            self.come.extend(pair.take_read());
+        }
+        self.come.pop_front()
     }
 }
 
@@ -281,6 +295,7 @@ impl Keyspace {
     /// Whoever asks hands their bytes over ([`Self::put_snapshot_value`]) before asking again for
     /// what is noted for the same reason.
     pub fn snapshot_reads(&mut self, noted: Noted) -> Option<(WindowId, Vec<(u32, Read)>)> {
+        self.write_read_values();
         let cold = self.cold.as_deref()?;
         let snapshot = self.snapshot.as_deref_mut()?;
         let is_over = snapshot.is_walked(&self.databases);
@@ -303,10 +318,14 @@ impl Keyspace {
         self.snapshot.as_deref().is_some_and(|it| it.writing.windows.is_reading(window))
     }
 
-    fn write_read_values(&mut self) {
+    /// Writes some of the values that have come.
+    pub(super) fn write_read_values(&mut self) {
         let Self { snapshot: Some(snapshot), cold, .. } = self else { return };
         let writing = &mut snapshot.writing;
-        for value in writing.windows.take_read() {
+        let until = writing.bytes.len() + writing.aside.len() + WRITTEN_BYTES;
+        while writing.bytes.len() + writing.aside.len() < until
+            && let Some(value) = writing.windows.take_come()
+        {
             writing.put_read(&value);
         }
         writing.windows.hold(cold.as_deref_mut());
@@ -316,7 +335,8 @@ impl Keyspace {
     pub fn snapshot_waits_for_values(&self) -> bool {
         let waits = |snapshot: &crate::snapshot::Snapshot| {
             let windows = &snapshot.writing.windows;
-            windows.stop_walk() || !windows.is_empty() && snapshot.is_walked(&self.databases)
+            let is_over = || !windows.is_empty() && snapshot.is_walked(&self.databases);
+            !windows.has_come() && (windows.stop_walk() || is_over())
         };
         self.snapshot.as_deref().is_some_and(waits)
     }
@@ -329,7 +349,14 @@ impl Keyspace {
 
     /// Reads what the snapshot under way asks for, at once: where nobody reads for it.
     pub fn read_snapshot_values(&mut self) {
+        let has_come = |keyspace: &Self| {
+            keyspace.snapshot.as_deref().is_some_and(|it| it.writing.windows.has_come())
+        };
         let next = |keyspace: &mut Self| {
+            keyspace.write_read_values();
+            while has_come(keyspace) {
+                keyspace.write_read_values();
+            }
             let reads = keyspace.snapshot_reads(Noted::Changed);
             reads.or_else(|| keyspace.snapshot_reads(Noted::Walked))
         };

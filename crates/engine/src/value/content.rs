@@ -10,7 +10,7 @@
 //! away.
 
 use crate::rdb::{RdbError, Source, kind};
-use crate::value::stored::{kind_of, put_value};
+use crate::value::stored::{Cursor, kind_of, put_count, put_piece, put_value};
 use crate::value::text::payload_of;
 use crate::value::{Hash, Recipe, Value};
 use crate::work::Work;
@@ -30,6 +30,31 @@ pub(crate) fn put_content(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &
         ValueRef::Boxed(Value::Text(text)) => out.extend_from_slice(text),
         value => put_value(out, value, work),
     }
+}
+
+/// Appends what the bytes of a value in its own box begin with: with the parts that follow
+/// ([`put_part`]) they are what [`put_content`] writes at once.
+pub(crate) fn put_beginning(out: &mut Vec<u8>, value: &Value) {
+    out.push(tag_of(ValueRef::Boxed(value)));
+    if !matches!(value, Value::Text(_)) {
+        put_count(out, value);
+    }
+}
+
+/// Goes on from `cursor` with the bytes of a value, by about `bytes_max`, or by all of them where
+/// they are one string. Whether that was the end.
+pub(crate) fn put_part(
+    out: &mut Vec<u8>,
+    value: &Value,
+    cursor: &mut Cursor,
+    bytes_max: usize,
+    work: &Work,
+) -> bool {
+    if value.is_divisible() {
+        return put_piece(out, value, cursor, bytes_max);
+    }
+    put_value(out, ValueRef::Boxed(value), work);
+    true
 }
 
 /// What an entry's tag says of a cold value, and the first byte of its record: its type and its

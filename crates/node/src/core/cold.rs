@@ -5,7 +5,7 @@ use crate::session::OwnedRequest;
 use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
 use config::settings::tier::TierSettings;
-use engine::cold::ColdLimits;
+use engine::cold::{ColdLimits, ColdStore};
 use engine::command::{Args, Flags, Outcome};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
@@ -17,7 +17,7 @@ use tier::Place;
 /// The part of `maxmemory` that values may take which requests wait for; and what they may take of
 /// a small one, in bytes: as much as the longest value, which can always be read.
 const PINNED_SHARE: u64 = 4;
-const PINNED_BYTES_MIN: usize = 4 << 20;
+const PINNED_BYTES_MIN: usize = 8 << 20;
 
 impl Process {
     /// The file of values that memory has no room for, if `tier` names where it lies.
@@ -43,9 +43,8 @@ impl Process {
         let limits = TieringLimits {
             cold: ColdLimits {
                 value_bytes_min: settings.value_bytes_min as usize,
-                // What fits into no record would be encoded in vain, again and again.
                 value_bytes_max: (settings.value_bytes_max as usize)
-                    .min(self.options.limits.tiering.tier.record_bytes_max / 2),
+                    .min(self.options.limits.tiering.tier.record_bytes_max),
                 freed_bytes_min: match settings.is_all_cold {
                     true => 0,
                     false => self.options.limits.tiering.cold.freed_bytes_min,
@@ -216,6 +215,12 @@ impl Core {
             Made::Behind => Some(Room::Behind),
             Made::More => Some(Room::More),
         }
+    }
+
+    /// Whether a long value on its way out of memory can go on in the next turn.
+    pub(crate) fn encodes_next_turn(&self) -> bool {
+        let cold = self.shard.engine.keyspace.cold();
+        cold.is_some_and(ColdStore::encodes_next_turn)
     }
 
     /// Has the values come that an ordinary request will need, as far as they are not in memory.

@@ -3,7 +3,7 @@
 use super::{Read, counter, gauge};
 use crate::core::tier_report::TierReport;
 
-pub(super) const FIGURES: [Read<TierReport>; 27] = [
+pub(super) const FIGURES: [Read<TierReport>; 28] = [
     gauge("kiln_tier_enabled", "1 while values can be moved to a tier.", |t| u64::from(t.is_open)),
     gauge("kiln_tier_max_bytes", "tier-max.", |t| t.max_bytes),
     gauge("kiln_tier_file_bytes", "Size of the file of the tier.", |t| t.figures.file_bytes),
@@ -49,6 +49,9 @@ pub(super) const FIGURES: [Read<TierReport>; 27] = [
     }),
     counter("kiln_tier_spilled_by_writing_total", "Those of them that were written for it.", |t| {
         t.values.spilled_by_writing.get()
+    }),
+    counter("kiln_tier_encoded_in_vain_total", "Long values that were encoded in vain.", |t| {
+        t.values.encoded_in_vain.get()
     }),
     gauge("kiln_tier_behind_millis", "How long writes have been waiting for the tier.", |t| {
         t.behind_millis

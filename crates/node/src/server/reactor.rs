@@ -340,7 +340,11 @@ impl Server {
         if self.core.stopping.is_some() {
             return;
         }
-        self.has_more_to_evict = self.core.make_room(None) == Room::More;
+        self.has_more_to_evict = match self.core.make_room(None) {
+            Room::More => true,
+            Room::Behind => self.core.encodes_next_turn(),
+            _ => false,
+        };
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

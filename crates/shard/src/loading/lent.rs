@@ -1,11 +1,12 @@
 //! What is lent to a loading, and what it does with the memory there is.
 
-use super::{Failure, Loading};
+use super::{Failure, Loading, Step};
 use crate::compaction::Compaction;
 use crate::foresight::Foresight;
 use crate::recovery::Replayer;
 use crate::tiering::{Made, Tiering};
 use base::disk::DiskQueue;
+use engine::cold::ColdStore;
 
 #[derive(Default)]
 pub(super) struct Lent {
@@ -47,14 +48,15 @@ impl Loading {
         tiering.as_ref().is_none_or(|tiering| foresight.is_ready(tiering))
     }
 
-    /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go.
-    /// Whether more can be loaded only when what went before is written.
-    pub(super) fn lacks_room(&mut self) -> Result<bool, Failure> {
+    /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go. If
+    /// nothing more can be loaded before some have gone, what the loading has to wait for: for the
+    /// next step, or until what went before is written.
+    pub(super) fn lacks_room(&mut self) -> Result<Option<Step>, Failure> {
         let keyspace = &mut self.engine.keyspace;
         if let Some(compaction) = &mut self.lent.compaction {
             compaction.advance(keyspace);
         }
-        let Some(tiering) = &mut self.lent.tiering else { return Ok(false) };
+        let Some(tiering) = &mut self.lent.tiering else { return Ok(None) };
         tiering.poll(keyspace, self.clock.monotonic(), &mut Vec::new());
         if let Some(why) = keyspace.cold_failure() {
             return Err(why.into());
@@ -65,6 +67,8 @@ impl Loading {
         }
         // Freed here: nobody else does while a shard loads.
         drop(keyspace.take_garbage());
-        Ok(made == Made::Behind)
+        let goes_on = keyspace.cold().is_some_and(ColdStore::encodes_next_turn);
+        let step = if goes_on { Step::More } else { Step::Wait };
+        Ok((made == Made::Behind).then_some(step))
     }
 }

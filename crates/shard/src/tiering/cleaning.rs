@@ -5,10 +5,11 @@
 //! memory for no more than that.
 
 use super::TieringStatistics;
+use super::jobs::read_all_at;
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
 use engine::keyspace::Keyspace;
 use std::sync::Arc;
-use tier::{Chunk, Cleaning, Found, Sealer};
+use tier::{Chunk, Cleaning, Draft, Found, Sealer};
 
 /// The segment that is being cleaned, if one is.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub(super) struct Cleaner {
 struct Records {
     bytes: Vec<u8>,
     found: Vec<Found>,
+    /// The contents of those that are long.
+    drafts: Vec<Option<Draft>>,
     at: usize,
     then: Option<Chunk>,
 }
@@ -32,22 +35,33 @@ struct Records {
 /// What a job that reads a chunk brings.
 type Brought = Result<Records, String>;
 
-fn read_chunk(file: &dyn DiskFile, sealer: &Sealer, chunk: &Chunk) -> Brought {
+/// Reads the records of a chunk. Contents of more than `handed_bytes_min` are copied here, so that
+/// they need only be handed over.
+fn read_chunk(
+    file: &dyn DiskFile,
+    sealer: &Sealer,
+    chunk: &Chunk,
+    handed_bytes_min: usize,
+) -> Brought {
     let mut buffer = Vec::new();
     let start = block_buffer(&mut buffer, chunk.length());
     buffer.resize(start + chunk.length(), 0);
-    let count = file.read_at(chunk.offset(), &mut buffer[start..]);
-    let count = count.map_err(|error| error.to_string())?;
-    if count < chunk.length() {
-        return Err(format!("only {count} of {} bytes are there", chunk.length()));
-    }
+    read_all_at(file, chunk.offset(), &mut buffer[start..])?;
     let mut found = Vec::new();
     let then = chunk.open(sealer, &mut buffer[start..], &mut found);
     let then = then.map_err(|error| error.to_string())?;
     for record in &mut found {
         record.content = start + record.content.start..start + record.content.end;
     }
-    Ok(Records { bytes: buffer, found, at: 0, then })
+    let draft_of = |record: &Found| {
+        let is_long = record.content.len() > handed_bytes_min;
+        is_long.then(|| Draft::of(&buffer[record.content.clone()]))
+    };
+    let drafts: Vec<Option<Draft>> = found.iter().map(draft_of).collect();
+    if drafts.iter().all(Option::is_some) {
+        buffer = Vec::new();
+    }
+    Ok(Records { bytes: buffer, found, drafts, at: 0, then })
 }
 
 impl Cleaner {
@@ -81,7 +95,9 @@ impl Cleaner {
         }
         let Some(chunk) = self.next.take() else { return };
         let (file, sealer) = (Arc::clone(file), Arc::clone(sealer));
-        let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk)) };
+        // Those are pieces of their own.
+        let handed = cold.tier.limits().alone_bytes_min;
+        let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk, handed)) };
         self.reading = Some(queue.submit(Box::new(job)));
     }
 
@@ -135,8 +151,13 @@ impl Cleaner {
         self.end_if_overtaken(keyspace);
         let Some(records) = &mut self.left else { return };
         while let Some(found) = records.found.get(records.at) {
-            let content = &records.bytes[found.content.clone()];
-            if !keyspace.put_survivor(found.hash, found.place, content) {
+            let (hash, place) = (found.hash, found.place);
+            let draft = &mut records.drafts[records.at];
+            let is_put = match draft.is_some() {
+                true => keyspace.put_surviving_draft(hash, place, draft),
+                false => keyspace.put_survivor(hash, place, &records.bytes[found.content.clone()]),
+            };
+            if !is_put {
                 return;
             }
             records.at += 1;

@@ -1,7 +1,8 @@
 //! Cold values for a snapshot: read in the order in which they lie on the file, neighbours
 //! together, behind the reads that clients wait for. They do not come into memory for it.
 
-use super::{Brought, TieringStatistics, read_record};
+use super::TieringStatistics;
+use super::jobs::{Brought, read_record};
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
 use engine::keyspace::Keyspace;
 use engine::snapshot::{Noted, WindowId};

@@ -132,6 +132,10 @@ pub(crate) struct Tiered {
 
 impl Tiered {
     pub fn new() -> Self {
+        Self::with(TieringLimits { tier: LIMITS, ..TieringLimits::default() })
+    }
+
+    fn with(limits: TieringLimits) -> Self {
         let (reads, writes) = (Queue::default(), Queue::default());
         let files = TierFiles {
             file: Arc::new(File::default()),
@@ -141,9 +145,8 @@ impl Tiered {
             urgent: Box::new(Queue::default()),
             keys: Box::new(Box::new(Keys::new(&std::array::from_fn(|number| number as u8)))),
         };
-        let limits = TieringLimits { tier: LIMITS, ..TieringLimits::default() };
         let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
-        let mut tiering = Tiering::new(files, limits, 8 * LIMITS.segment_bytes as u64);
+        let mut tiering = Tiering::new(files, limits, 8 * limits.tier.segment_bytes as u64);
         tiering.serve(&mut keyspace);
         let twin = Keyspace::new(Settings::default(), HashKey::fixed(1));
         Self { keyspace, twin, tiering, reads, writes }
@@ -343,4 +346,124 @@ fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
     }
     tiered.keyspace.spill_all(NOW);
     assert!(tiered.keyspace.cold_keys() > cold_keys, "what was held is free");
+}
+
+/// As [`LIMITS`], with long records, which are pieces of their own; and values that are encoded and
+/// decoded as long ones are.
+fn long_limits() -> TieringLimits {
+    let tier = tier::Limits {
+        segment_bytes: 32 << 10,
+        alone_bytes_min: 2 << 10,
+        record_bytes_max: 16 << 10,
+        buffered_bytes_max: 40 << 10,
+        ..LIMITS
+    };
+    let cold = ColdLimits { slice_bytes: 1 << 10, ..ColdLimits::default() };
+    TieringLimits { tier, cold, built_bytes_min: 1 << 10, ..TieringLimits::default() }
+}
+
+impl Tiered {
+    /// Gives a key a list of so many bytes, about.
+    fn push(&mut self, key: &str, bytes: usize) {
+        for number in 0..bytes / 100 {
+            let mut element = vec![number as u8; 98];
+            element[..key.len()].copy_from_slice(key.as_bytes());
+            let end = engine::effect::End::Tail;
+            self.apply(key, &Effect::ListPush { end, value: &element });
+        }
+    }
+}
+
+#[test]
+fn a_long_value_is_decoded_by_who_brings_it_whether_it_is_written_or_not() {
+    let mut tiered = Tiered::with(long_limits());
+    tiered.push("list", 12_000);
+    tiered.keyspace.spill_all(NOW);
+    for is_written in [false, true] {
+        if is_written {
+            tiered.settle();
+        }
+        let place = tiered.place("list");
+        assert!(tiered.fetch("list"), "a thread decodes it");
+        assert!(tiered.place("list").is_some());
+        tiered.reads.run();
+        assert_eq!(tiered.poll(), place.into_iter().collect::<Vec<_>>());
+        assert_eq!(tiered.place("list"), None);
+        assert_eq!(tiered.tiering.statistics.reads, u64::from(is_written));
+        assert!(tiered.is_whole());
+        tiered.keyspace.spill_all(NOW);
+    }
+    // What was changed meanwhile stays as it is now.
+    assert!(tiered.fetch("list"));
+    tiered.reads.run();
+    tiered.apply("list", &DELETE);
+    tiered.push("list", 500);
+    tiered.poll();
+    assert!(tiered.is_whole());
+}
+
+#[test]
+fn a_damaged_long_value_is_read_twice_and_then_lost() {
+    let mut tiered = Tiered::with(long_limits());
+    tiered.push("list", 12_000);
+    tiered.keyspace.spill_all(NOW);
+    tiered.settle();
+    let length = tiered.tiering.file.length().expect("it is in memory");
+    let noise = vec![7; length as usize];
+    tiered.tiering.file.write_at(0, &noise).expect("it is in memory");
+    assert!(tiered.fetch("list"));
+    for _ in 0..2 {
+        assert_eq!(tiered.keyspace.cold_failure(), None);
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert!(tiered.keyspace.cold_failure().is_some());
+    assert_eq!(tiered.tiering.statistics.failed_reads, 2);
+    assert!(tiered.place("list").is_some(), "it is not taken for absent");
+}
+
+#[test]
+fn long_values_of_a_segment_that_is_cleaned_are_handed_over() {
+    let mut tiered = Tiered::with(long_limits());
+    let mut round = 0;
+    while tiered.tiering.statistics.cleaned_segments < 20 {
+        for number in 0..18 {
+            let key = format!("list{number}");
+            // Some stay, beside others that go.
+            if (number + round) % 3 > 0 || round == 0 {
+                tiered.apply(&key, &DELETE);
+                tiered.push(&key, 3000 + 100 * ((number + round) % 30));
+            }
+            tiered.keyspace.spill_all(NOW);
+            tiered.settle();
+        }
+        round += 1;
+        assert!(round < 100, "something is cleaned");
+    }
+    assert!(tiered.keyspace.cold_keys() > 12 && tiered.is_whole());
+    assert!(tiered.keyspace.cold().expect("it has a tier").tier.figures().survivor_records > 0);
+}
+
+#[test]
+fn a_long_value_leaves_over_several_turns_in_which_others_wait() {
+    let limits = TieringLimits { encoded_per_turn: 700, ..long_limits() };
+    let mut tiered = Tiered::with(limits);
+    for number in 0..120 {
+        tiered.apply("set", &Effect::SetAdd { member: format!("{number:0>98}").as_bytes() });
+    }
+    let used = tiered.keyspace.used_bytes() as u64;
+    tiered.keyspace.settings.maxmemory = used - 1000;
+    let make_room = |tiered: &mut Tiered| tiered.tiering.make_room(&mut tiered.keyspace, 0, NOW);
+    let mut turns = 0;
+    while make_room(&mut tiered) != Made::Done {
+        assert!(tiered.keyspace.cold().expect("it has a tier").encodes_next_turn());
+        tiered.poll();
+        turns += 1;
+        assert!(turns < 100, "it comes to an end");
+    }
+    // At least sixteen members are encoded at a time.
+    assert!(turns > 4, "{turns}");
+    assert!(tiered.place("set").is_some());
+    tiered.settle();
+    assert!(tiered.is_whole());
 }

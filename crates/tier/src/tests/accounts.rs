@@ -45,6 +45,35 @@ fn contents_that_are_empty_or_too_long_are_refused() {
 }
 
 #[test]
+fn a_draft_is_a_buffer_until_it_is_put_and_no_longer_than_it_said() {
+    let mut driven = Driven::new(LIMITS, 64);
+    let buffered = |driven: &Driven| driven.tier.figures().buffered_bytes;
+    let mut draft = driven.tier.begin_draft(18_000).unwrap();
+    assert_eq!(buffered(&driven), 20 << 10);
+    draft.write(|bytes| bytes.resize(bytes.len() + 6000, 7));
+    let place = driven.tier.put_draft(1, draft).map_err(|(why, _)| why).unwrap();
+    assert_eq!(buffered(&driven), 8 << 10, "what it did not need is given back");
+    assert!(driven.tier.share(place).unwrap().content() == [7; 6000]);
+    driven.keys.insert(1, (place, vec![7; 6000]));
+    driven.check();
+    driven.write_all();
+    driven.check();
+    assert!(driven.tier.share(place).is_none());
+    assert_eq!(driven.tier.begin_draft(20 << 10).err(), Some(Refused::Length));
+    let mut draft = driven.tier.begin_draft(5000).unwrap();
+    draft.write(|bytes| bytes.resize(bytes.len() + 9000, 7));
+    assert!(draft.is_over());
+    let (why, draft) = driven.tier.put_draft(2, draft).unwrap_err();
+    assert_eq!(why, Refused::Length);
+    driven.tier.give_up_draft(draft);
+    assert_eq!(buffered(&driven), 0);
+    // None is begun for which there is no room.
+    let drafts: Vec<Draft> = std::iter::from_fn(|| driven.tier.begin_draft(18_000).ok()).collect();
+    assert_eq!(drafts.len(), 2);
+    drafts.into_iter().for_each(|draft| driven.tier.give_up_draft(draft));
+}
+
+#[test]
 fn small_records_lie_within_a_page_and_long_ones_begin_one() {
     let mut driven = Driven::new(LIMITS, 64);
     let mut dice = Dice(3);

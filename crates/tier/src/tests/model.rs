@@ -10,6 +10,13 @@ enum Step {
         key: u64,
         length: usize,
     },
+    /// As a draft, which counts as a buffer while `others` are set.
+    Draft {
+        key: u64,
+        length: usize,
+        others: u64,
+        is_put: bool,
+    },
     /// Several small ones, so that few steps fill segments.
     SetMany {
         key: u64,
@@ -63,6 +70,9 @@ fn any_step() -> impl Strategy<Value = Step> {
     let fate = prop_oneof![4 => Just(Fate::Arrived), 1 => Just(Fate::Failed)];
     prop_oneof![
         60 => (0..KEYS, any_length()).prop_map(|(key, length)| Step::Set { key, length }),
+        30 => (0..KEYS, any_length(), 0_u64..20, prop::bool::weighted(0.8)).prop_map(
+            |(key, length, others, is_put)| Step::Draft { key, length, others, is_put }
+        ),
         80 => (0..KEYS, 1_u64..80, 1_usize..2100)
             .prop_map(|(key, count, length)| Step::SetMany { key, count, length }),
         20 => (0..KEYS, 1_u64..40).prop_map(|(key, count)| Step::Remove { key, count }),
@@ -99,6 +109,9 @@ impl Play {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Set { key, length } => self.set(key, length),
+            Step::Draft { key, length, others, is_put } => {
+                self.draft(key, length, others, is_put);
+            }
             Step::SetMany { key, count, length } => {
                 (key..key + count).for_each(|key| self.set(key % KEYS, length));
             }
@@ -145,6 +158,35 @@ impl Play {
             }
         }
         assert_ne!(set, Err(Refused::Length));
+    }
+
+    fn draft(&mut self, key: u64, length: usize, others: u64, is_put: bool) {
+        self.seed += 1;
+        let (value, tier) = (content(self.seed, length), &mut self.driven.tier);
+        let Ok(mut draft) = tier.begin_draft(length) else { return };
+        for part in value.chunks(1000) {
+            draft.write(|bytes| bytes.extend_from_slice(part));
+        }
+        assert!(draft.content() == value && !draft.is_over());
+        (0..others).for_each(|other| self.set((key + other) % KEYS, 300));
+        let before = self.driven.keys.get(&key).cloned();
+        let tier = &mut self.driven.tier;
+        if !is_put {
+            return tier.give_up_draft(draft);
+        }
+        match tier.put_draft(key, draft) {
+            Ok(place) => {
+                self.driven.keys.insert(key, (place, value));
+                if let Some((place, value)) = before {
+                    self.driven.tier.release(place);
+                    self.released(key, place, value);
+                }
+            }
+            Err((why, draft)) => {
+                assert_ne!(why, Refused::Length);
+                tier.give_up_draft(draft);
+            }
+        }
     }
 
     fn remove(&mut self, key: u64) {

@@ -31,6 +31,7 @@ pub(super) fn tier(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("tier_fetch_p99_usec", report.fetch_p99_micros);
     text.line("tier_spilled", values.spilled.get());
     text.line("tier_spilled_by_writing", values.spilled_by_writing.get());
+    text.line("tier_encoded_in_vain", values.encoded_in_vain.get());
     text.line("tier_behind_millis", report.behind_millis);
     text.line("tier_buffered_bytes", figures.buffered_bytes);
     // How often each byte of what went was written.

@@ -1,0 +1,127 @@
+//! What is done on threads: records read, proven and decoded, pieces encrypted and written.
+
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, block_buffer};
+use engine::cold::{self, Builder, ColdSource};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use tier::{Read, Sealer, Shared, Write};
+
+/// Bytes that are read or written at once: the log's sync, and reads of clients, wait for one such
+/// part of a long record at most.
+const PART_BYTES: usize = 256 << 10;
+
+/// What a job that reads a record brings.
+pub(super) type Brought = Result<Vec<u8>, String>;
+
+/// What a job brings that reads a record for somebody who waits for the value.
+pub(super) type Fetched = Result<cold::Brought, String>;
+
+/// Reads all of these bytes of a file.
+pub(super) fn read_all_at(file: &dyn DiskFile, offset: u64, into: &mut [u8]) -> Result<(), String> {
+    let wanted = into.len();
+    let mut at = 0;
+    for part in into.chunks_mut(PART_BYTES) {
+        let count = file.read_at(offset + at as u64, part).map_err(|error| error.to_string())?;
+        at += count;
+        if count < part.len() {
+            return Err(format!("only {at} of {wanted} bytes are there"));
+        }
+    }
+    Ok(())
+}
+
+/// Brings the value of a record to somebody who waits for it.
+pub(super) struct Fetch {
+    pub file: Arc<dyn DiskFile>,
+    pub sealer: Arc<Sealer>,
+    pub read: Read,
+    /// The record, if it need not be read.
+    pub shared: Option<Shared>,
+    /// Who decodes it, if that takes long.
+    pub builder: Option<Builder>,
+}
+
+impl Fetch {
+    pub fn run(self) -> Fetched {
+        let Self { file, sealer, read, shared, builder } = self;
+        match (shared, builder) {
+            (Some(shared), Some(builder)) => builder.build(shared.content()),
+            (Some(shared), None) => Ok(cold::Brought::Content(shared.content().to_vec())),
+            (None, Some(builder)) => builder.build(&read_record(&*file, &sealer, &read)?),
+            (None, None) => read_record(&*file, &sealer, &read).map(cold::Brought::Content),
+        }
+    }
+}
+
+/// Reads a record of the file and proves it.
+pub(super) fn read_record(file: &dyn DiskFile, sealer: &Sealer, read: &Read) -> Brought {
+    let mut buffer = Vec::new();
+    let start = block_buffer(&mut buffer, read.length());
+    buffer.resize(start + read.length(), 0);
+    let pages = &mut buffer[start..];
+    read_all_at(file, read.offset(), pages)?;
+    let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
+    Ok(pages[content.range].to_vec())
+}
+
+/// Reads for whoever cannot wait.
+pub(super) struct BlockingSource {
+    pub file: Arc<dyn DiskFile>,
+    pub sealer: Arc<Sealer>,
+    pub queue: Rc<RefCell<Box<dyn DiskQueue>>>,
+}
+
+/// Fewer records are read one after another: handing them to threads takes longer.
+const SPREAD_READS_MIN: usize = 4;
+
+impl ColdSource for BlockingSource {
+    fn read(&self, read: &Read) -> Result<Vec<u8>, String> {
+        let first = read_record(&*self.file, &self.sealer, read);
+        first.or_else(|_| read_record(&*self.file, &self.sealer, read))
+    }
+
+    fn read_all(&self, reads: &[Read]) -> Vec<Brought> {
+        if reads.len() < SPREAD_READS_MIN {
+            return reads.iter().map(|read| self.read(read)).collect();
+        }
+        let mut queue = self.queue.borrow_mut();
+        let mut tickets = BTreeMap::new();
+        for (index, read) in reads.iter().enumerate() {
+            let (file, sealer, read) = (Arc::clone(&self.file), Arc::clone(&self.sealer), *read);
+            let job = move || -> DiskOutcome { Box::new(read_record(&*file, &sealer, &read)) };
+            tickets.insert(queue.submit(Box::new(job)), index);
+        }
+        queue.drain();
+        let mut done = Vec::new();
+        queue.poll(&mut done);
+        let mut brought: Vec<Option<Brought>> = reads.iter().map(|_| None).collect();
+        for (ticket, outcome) in done {
+            if let (Some(index), Ok(content)) =
+                (tickets.get(&ticket), outcome.downcast::<Brought>())
+            {
+                brought[*index] = Some(*content);
+            }
+        }
+        // What failed is read once more.
+        let again = |(read, brought): (&Read, Option<Brought>)| match brought {
+            Some(Ok(content)) => Ok(content),
+            _ => self.read(read),
+        };
+        reads.iter().zip(brought).map(again).collect()
+    }
+}
+
+/// Encrypts a piece and writes it; how many bytes.
+pub(super) fn write_piece(file: &dyn DiskFile, sealer: &Sealer, write: &Write) -> io::Result<u64> {
+    let mut sealed = Vec::new();
+    for from in (0..write.length()).step_by(PART_BYTES) {
+        let part = from..write.length().min(from + PART_BYTES);
+        sealed.clear();
+        let start = write.seal_part(sealer, part, &mut sealed);
+        file.write_at(write.offset() + from as u64, &sealed[start..])?;
+    }
+    Ok(write.length() as u64)
+}
