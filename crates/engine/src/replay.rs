@@ -84,12 +84,13 @@ impl Keyspace {
 
     /// Where the values lie that a record's payload will change, and the hashes of their keys, as
     /// far as they are not in memory now; `bytes_max` of them, as they lie in the store, and
-    /// whether these are all. A payload that is damaged or does not fit is left to
-    /// [`Self::apply_payload`].
+    /// whether these are all. One value may exceed that if `one_exceeds`. A payload that is damaged
+    /// or does not fit is left to [`Self::apply_payload`].
     pub fn foresee_values(
         &self,
         payload: &[u8],
         bytes_max: usize,
+        one_exceeds: bool,
     ) -> (Vec<(KeyHash, Place)>, bool) {
         let (mut values, mut bytes) = (Vec::new(), 0);
         if self.cold_keys() == 0 {
@@ -99,7 +100,7 @@ impl Keyspace {
         while let Ok(Some((database, key, effect))) = decoder.next_effect() {
             if let Some(place) = self.changed_place(database, key, &effect) {
                 bytes += place.length();
-                if bytes > bytes_max {
+                if bytes > bytes_max && !(one_exceeds && values.is_empty()) {
                     return (values, false);
                 }
                 values.push((self.hash(key), place));

@@ -44,7 +44,8 @@ struct Foreseen {
 
 impl Foresight {
     /// Looks into the records that were not looked into before, as far as there is room for their
-    /// values, and has these fetched. Of one that needs more than there may be, as much as that.
+    /// values, and has these fetched. Of one that needs more than there may be, as much as that,
+    /// and one value at least.
     pub fn look<'a>(
         &mut self,
         records: impl Iterator<Item = (Sequence, &'a Bytes)>,
@@ -62,8 +63,9 @@ impl Foresight {
                 return;
             }
             let payload = replayer.foresee(bytes).unwrap_or_default();
-            let (values, are_all) = keyspace.foresee_values(&payload, bytes_max - self.bytes);
-            if !are_all && !self.looked_into.is_empty() {
+            let (room, is_first) = (bytes_max - self.bytes, self.looked_into.is_empty());
+            let (values, are_all) = keyspace.foresee_values(&payload, room, is_first);
+            if !are_all && !is_first {
                 return;
             }
             let mut foreseen = Foreseen { sequence, values: Vec::new(), arrived: 0, bytes: 0 };

@@ -182,3 +182,24 @@ fn what_will_not_be_applied_keeps_nothing_in_memory() {
     scene.tiered.keyspace.spill_all(NOW);
     assert!(scene.are_cold([0, 1]));
 }
+
+#[test]
+fn what_is_longer_than_there_is_room_for_is_fetched_alone() {
+    let mut scene = Scene::new(4);
+    scene.tiered.keyspace.settings.maxmemory = 16 * 500;
+    scene.write([0, 1], &APPEND);
+    scene.write([2], &APPEND);
+    scene.look();
+    scene.consume();
+    scene.look();
+    assert_eq!(scene.tiered.reads.jobs().queued.len(), 1);
+    scene.read();
+    assert!(scene.is_ready() && !scene.are_cold([0]) && scene.are_cold(1..4));
+    scene.consume();
+    scene.look();
+    scene.read();
+    let before = scene.blocking_reads();
+    scene.consume();
+    assert_eq!(scene.blocking_reads(), before);
+    assert!(scene.tiered.is_whole());
+}
