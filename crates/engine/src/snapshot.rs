@@ -151,6 +151,14 @@ impl Writing {
         self.wants_cut && self.unfinished.is_none()
     }
 
+    /// Whether a value is being written in pieces, or will be.
+    fn is_next_big(&self, database: DatabaseId, key: &[u8]) -> bool {
+        let is_it = |big: &Big| big.database == database && big.key == key;
+        let waits = |keys: &BTreeSet<Vec<u8>>| keys.contains(key);
+        self.unfinished.as_ref().is_some_and(is_it)
+            || self.waiting.get(&database).is_some_and(waits)
+    }
+
     /// Database and key of the big value that is to be written next.
     fn next_big(&self) -> Option<(DatabaseId, &[u8])> {
         if let Some(unfinished) = &self.unfinished {
@@ -239,15 +247,16 @@ impl Snapshot {
         database.table.is_walking() || is_begun || waiting.contains_key(&number)
     }
 
+    /// Whether the value of a key of this database must stay in memory: it is written in pieces,
+    /// and the walk has come to it.
+    pub(crate) fn holds(&self, database: &Database, key: &[u8]) -> bool {
+        self.writing.has_big() && self.writing.is_next_big(database.walked_as, key)
+    }
+
     /// Goes on with a database that is being flushed.
     pub(crate) fn take_over(&mut self, database: Database) {
         self.flushed.push(database);
     }
-}
-
-/// Whether a snapshot under way may want this value in memory: it writes big ones in pieces.
-pub(crate) fn needs_in_memory(value: ValueRef<'_, Value>, settings: &Settings) -> bool {
-    matches!(value, ValueRef::Boxed(value) if is_big(value, settings))
 }
 
 impl Keyspace {

@@ -8,8 +8,8 @@
 //! it, a value may have moved: whatever is missing when a record is applied is read then.
 
 use crate::recovery::Replayer;
-use crate::tiering::Tiering;
-use base::Sequence;
+use crate::tiering::{Made, Tiering};
+use base::{Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::ids::KeyHash;
 use engine::keyspace::Keyspace;
@@ -30,8 +30,11 @@ const RECORDS_MAX: usize = 1024;
 pub(crate) struct Foresight {
     /// Those that were looked into, in order; the first is the next to be applied.
     looked_into: VecDeque<Foreseen>,
-    /// Bytes of the values that were asked for, of all of them.
+    /// Values that were asked for, of all of them, and their bytes.
+    values: usize,
     bytes: usize,
+    /// A record that needs more than there was room for, beside so many bytes.
+    refused: Option<(Sequence, usize)>,
 }
 
 struct Foreseen {
@@ -62,10 +65,17 @@ impl Foresight {
             if self.bytes >= bytes_max || self.looked_into.len() >= RECORDS_MAX {
                 return;
             }
-            let payload = replayer.foresee(bytes).unwrap_or_default();
             let (room, is_first) = (bytes_max - self.bytes, self.looked_into.is_empty());
+            // It is not decoded again for every value that goes.
+            let is_refused =
+                |(refused, beside)| refused == sequence && self.bytes > beside / 2 && !is_first;
+            if self.refused.is_some_and(is_refused) {
+                return;
+            }
+            let payload = replayer.foresee(bytes).unwrap_or_default();
             let (values, are_all) = keyspace.foresee_values(&payload, room, is_first);
             if !are_all && !is_first {
+                self.refused = Some((sequence, self.bytes));
                 return;
             }
             let mut foreseen = Foreseen { sequence, values: Vec::new(), arrived: 0, bytes: 0 };
@@ -79,6 +89,7 @@ impl Foresight {
                 foreseen.values.push((hash, place));
             }
             self.bytes += foreseen.bytes;
+            self.values += foreseen.values.len();
             self.looked_into.push_back(foreseen);
         }
     }
@@ -102,6 +113,7 @@ impl Foresight {
         let is_it = |foreseen: &mut Foreseen| foreseen.sequence <= sequence;
         while let Some(foreseen) = self.looked_into.pop_front_if(is_it) {
             self.bytes -= foreseen.bytes;
+            self.values -= foreseen.values.len();
             foreseen.unpin(keyspace);
         }
     }
@@ -109,7 +121,26 @@ impl Foresight {
     /// None of the records will be applied.
     pub fn forget(&mut self, keyspace: &mut Keyspace) {
         self.looked_into.drain(..).for_each(|foreseen| foreseen.unpin(keyspace));
-        self.bytes = 0;
+        (self.bytes, self.values, self.refused) = (0, 0, None);
+    }
+
+    /// Moves values out of memory, as [`Tiering::make_room`] does, for who applies the records: what
+    /// is pinned for these goes only when they are applied, so nobody waits for it.
+    pub fn make_room(
+        &self,
+        keyspace: &mut Keyspace,
+        tiering: &mut Tiering,
+        now: UnixMillis,
+    ) -> Made {
+        let set_own = |keyspace: &mut Keyspace, pins| {
+            if let Some(cold) = keyspace.cold_mut() {
+                cold.set_own_pins(pins);
+            }
+        };
+        set_own(keyspace, self.values);
+        let made = tiering.make_room(keyspace, 0, now);
+        set_own(keyspace, 0);
+        made
     }
 }
 

@@ -180,7 +180,7 @@ impl Keyspace {
             entry.copy_place().is_some()
                 || entry.access() != encoding.access
                 || cold.is_pinned(encoding.hash)
-                || !self.may_spill(entry, &cold.limits, now)
+                || !self.may_spill(encoding.database, entry, &cold.limits, now)
         };
         let Some(entry) = entry.filter(|entry| !stays(*entry)) else { return Step::InVain };
         let ValueRef::Boxed(value) = entry.value() else { return Step::InVain };

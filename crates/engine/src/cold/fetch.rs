@@ -381,7 +381,7 @@ impl Keyspace {
         // It may stay: the hand will meet it.
         let is_free = |entry: EntryRef<'_>| {
             entry.tag() < TAG_USED_AGAIN
-                && !self.is_being_written(entry.value())
+                && !self.is_being_written(id, entry)
                 && next_expiry(entry).is_none_or(|at| at > self.now.0)
         };
         if entry.is_some_and(is_free) {

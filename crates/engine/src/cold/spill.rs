@@ -10,7 +10,6 @@ use crate::access;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::settings::Settings;
-use crate::snapshot::needs_in_memory;
 use crate::value::content::{may_go, put_content, tag_of};
 use crate::value::hash::next_expiry;
 use crate::value::text::EMBSTR_BYTES_MAX;
@@ -139,7 +138,7 @@ impl Keyspace {
             }
             for hash in hashes {
                 let Some(cold) = self.cold.as_deref() else { return };
-                let may_go = |entry: EntryRef<'_>| self.may_spill(entry, &cold.limits, now);
+                let may_go = |entry: EntryRef<'_>| self.may_spill(id, entry, &cold.limits, now);
                 let is_there = self.database(id).table.find_where(*hash, may_go).is_some();
                 if is_there
                     && !cold.is_pinned(*hash)
@@ -210,7 +209,7 @@ impl Keyspace {
         let database = &self.databases[hand.database];
         let next = database.table.sweep(hand.position, BUCKETS_AT_ONCE, |entry| {
             if rank(entry, now, &self.settings) >= hand.rank_min
-                && self.may_spill(entry, limits, now)
+                && self.may_spill(id, entry, limits, now)
             {
                 let hash = self.hasher.hash(entry.key());
                 if pins.is_empty() || !pins.contains_key(&hash) {
@@ -335,9 +334,10 @@ impl Keyspace {
         }
     }
 
-    /// Whether the value of an entry may be spilled now.
+    /// Whether the value of an entry of this database may be spilled now.
     pub(super) fn may_spill(
         &self,
+        id: DatabaseId,
         entry: EntryRef<'_>,
         limits: &ColdLimits,
         now: UnixMillis,
@@ -363,12 +363,13 @@ impl Keyspace {
             && freed >= limits.freed_bytes_min
             && may_go(value)
             && !is_due
-            && !self.is_being_written(value)
+            && !self.is_being_written(id, entry)
     }
 
-    /// Whether a snapshot may be writing this value in pieces, for which it must stay.
-    pub(super) fn is_being_written(&self, value: ValueRef<'_, Value>) -> bool {
-        self.snapshot.is_some() && needs_in_memory(value, &self.settings)
+    /// Whether a snapshot is writing the value of this entry in pieces, for which it must stay.
+    pub(super) fn is_being_written(&self, id: DatabaseId, entry: EntryRef<'_>) -> bool {
+        let snapshot = self.snapshot.as_ref();
+        snapshot.is_some_and(|snapshot| snapshot.holds(self.database(id), entry.key()))
     }
 
     /// The rank that a third of the values in memory reach, by a sample.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tiering::Made;
 use crate::tiering::tests::{DELETE, HERE, NOW, Tiered};
 use base::{Incarnation, UnixMillis};
 use engine::effect::Effect;
@@ -31,8 +32,9 @@ impl Scene {
         };
         for number in 0..values {
             scene.tiered.put(&format!("key{number}"), number);
+            scene.tiered.settle();
         }
-        scene.tiered.settle();
+        assert!(scene.are_cold(0..values));
         let lead = scene.stamper.lead(1000, &[], NOW, Sequence::ZERO);
         scene.push(lead);
         scene
@@ -202,4 +204,22 @@ fn what_is_longer_than_there_is_room_for_is_fetched_alone() {
     scene.consume();
     assert_eq!(scene.blocking_reads(), before);
     assert!(scene.tiered.is_whole());
+}
+
+#[test]
+fn nobody_waits_for_what_was_fetched_for_records_that_wait_for_room() {
+    let mut scene = Scene::new(40);
+    scene.write(0..2, &APPEND);
+    scene.look();
+    scene.consume();
+    scene.read();
+    let Scene { tiered, foresight, .. } = &mut scene;
+    let Tiered { keyspace, tiering, .. } = tiered;
+    keyspace.settings.maxmemory = keyspace.used_bytes() as u64 - 500;
+    assert_eq!(tiering.make_room(keyspace, 0, NOW), Made::Behind, "another request would wait");
+    assert_eq!(foresight.make_room(keyspace, tiering, NOW), Made::Done);
+    // Others' values go as soon as they may.
+    let hash = keyspace.hash(b"key2");
+    keyspace.cold_mut().expect("it has a tier").pin(hash);
+    assert_eq!(foresight.make_room(keyspace, tiering, NOW), Made::Behind);
 }

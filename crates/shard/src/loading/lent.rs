@@ -63,7 +63,8 @@ impl Loading {
         }
         let mut made = Made::More;
         while made == Made::More {
-            made = tiering.make_room(keyspace, 0, self.clock.unix_millis());
+            let now = self.clock.unix_millis();
+            made = self.lent.foresight.make_room(keyspace, tiering, now);
         }
         // Freed here: nobody else does while a shard loads.
         drop(keyspace.take_garbage());

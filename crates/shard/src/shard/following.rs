@@ -121,23 +121,23 @@ impl Shard {
 
     /// Whether a follower has to wait with the next record until values have left memory that the
     /// ones before it brought in. The other members never wait for that, nor does it for ever.
-    pub(super) fn lacks_room(&mut self) -> bool {
+    fn lacks_room(&mut self, foresight: &Foresight) -> bool {
         let Duty::Follows(following) = &self.duty else { return false };
         let now = following.replayer.clock();
         let Some(tiering) = &mut self.tiering else { return false };
-        tiering.make_room(&mut self.engine.keyspace, 0, now) != Made::Done
+        foresight.make_room(&mut self.engine.keyspace, tiering, now) != Made::Done
     }
 
     /// Learns what the log told, and applies what was read of it.
     pub(super) fn read_on(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
         let mut unapplied = std::mem::take(&mut self.unapplied);
-        if unapplied.bytes < UNAPPLIED_BYTES_MAX && !self.lacks_room() {
+        if unapplied.bytes < UNAPPLIED_BYTES_MAX && !self.lacks_room(&unapplied.foresight) {
             self.appender.borrow_mut().log.poll(&mut unapplied.polled);
             unapplied.take_up();
         }
         self.look_ahead(&mut unapplied);
         let mut progress = Progress::Nothing;
-        while !self.lacks_room()
+        while !self.lacks_room(&unapplied.foresight)
             && self.has_foreseen(&mut unapplied)
             && let Some(event) = unapplied.next()
         {
