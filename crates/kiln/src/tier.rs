@@ -23,8 +23,7 @@ pub struct RealTier {
 }
 
 impl OpenTier for RealTier {
-    fn open(&self, path: &Path, readers: usize) -> io::Result<TierFiles> {
-        let (file, room_bytes) = open_file(path)?;
+    fn open(&self, path: &Path, readers: usize, bytes_max: u64) -> io::Result<TierFiles> {
         let reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
         let urgent = ThreadDiskPool::start("tier-urgent", readers, self.waker.clone())?;
         let writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
@@ -33,6 +32,8 @@ impl OpenTier for RealTier {
             fill_random(&mut key);
             Keys::new(&key)
         })?;
+        // Last: a device is marked.
+        let (file, room_bytes) = open_file(path, bytes_max)?;
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let (urgent, keys) = (Box::new(urgent), Box::new(keys));
         Ok(TierFiles { file, room_bytes, reads, writes, urgent, keys })
@@ -40,9 +41,9 @@ impl OpenTier for RealTier {
 }
 
 /// Where values lie, and [`TierFiles::room_bytes`].
-fn open_file(path: &Path) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+fn open_file(path: &Path, bytes_max: u64) -> io::Result<(Arc<dyn DiskFile>, u64)> {
     if block_device::is_block_device(path)? {
-        return device::take(block_device::open(path)?, path);
+        return device::take(block_device::open(path)?, path, bytes_max);
     }
     match RealDisk.create_nameless(path) {
         Err(error) if error.kind() == ErrorKind::NotADirectory => {

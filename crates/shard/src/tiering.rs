@@ -59,12 +59,13 @@ pub struct TierFiles {
 
 /// Makes a tier's file, and the threads that read and write it.
 pub trait OpenTier: Send + Sync {
-    /// `path` is a directory or a block device.
+    /// `path` is a directory, or a block device that has room for `bytes_max`.
     ///
     /// # Errors
-    /// Nothing is there; no file can be made in the directory; the device is in use, or has
-    /// something on it that is not Kiln's; there is no thread to be had.
-    fn open(&self, path: &Path, readers: usize) -> io::Result<TierFiles>;
+    /// Nothing is there; no file can be made in the directory; the device is in use, too small, or
+    /// has something on it that is not Kiln's; there is no thread to be had. Nothing is written to
+    /// a device then.
+    fn open(&self, path: &Path, readers: usize, bytes_max: u64) -> io::Result<TierFiles>;
 }
 
 /// How much is read and written at a time.

@@ -25,7 +25,7 @@ fn open_tier(server: &mut Server) {
     let process = &server.core.process;
     let tier = process.settings.tier.clone();
     let Some(path) = tier.path else { return };
-    let opened = process.options.tier.open(&path, tier.read_threads);
+    let opened = process.options.tier.open(&path, tier.read_threads, tier.bytes_max);
     let limits = process.options.limits.tiering;
     let value_bytes_min = tier.value_bytes_min as usize;
     let limits = TieringLimits { cold: ColdLimits { value_bytes_min, ..limits.cold }, ..limits };

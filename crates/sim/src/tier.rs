@@ -45,7 +45,7 @@ impl SimTier {
 }
 
 impl OpenTier for SimTier {
-    fn open(&self, directory: &Path, readers: usize) -> io::Result<TierFiles> {
+    fn open(&self, directory: &Path, readers: usize, _bytes_max: u64) -> io::Result<TierFiles> {
         self.disk.create_directory(directory)?;
         let file = self.disk.create_nameless(directory)?;
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);

@@ -259,6 +259,8 @@ impl Keyspace {
         if !reads.is_empty() {
             add(&store.statistics.blocking_reads, reads.len() as u64);
             let asked: Vec<Read> = reads.iter().map(|(.., read)| *read).collect();
+            let bytes: usize = asked.iter().map(Read::length).sum();
+            add(&store.statistics.blocking_read_bytes, bytes as u64);
             for ((place, hash, _), content) in reads.iter().zip(store.source.read_all(&asked)) {
                 match content {
                     Ok(content) => fetched.push((*place, *hash, content)),

@@ -34,12 +34,9 @@ impl Process {
     /// It cannot be made, or there is no room for it.
     pub(crate) fn open_tier_of(&self, settings: &TierSettings) -> Result<Option<Tiering>, String> {
         let Some(path) = &settings.path else { return Ok(None) };
-        let opened = self.options.tier.open(path, settings.read_threads);
+        let opened = self.options.tier.open(path, settings.read_threads, settings.bytes_max);
         let files =
             opened.map_err(|error| format!("tier: {} cannot be used: {error}", path.display()))?;
-        if let Some(refusal) = too_large(settings.bytes_max, files.room_bytes) {
-            return Err(refusal);
-        }
         let limits = TieringLimits {
             cold: ColdLimits {
                 value_bytes_min: settings.value_bytes_min as usize,
@@ -60,12 +57,6 @@ impl Process {
         );
         Ok(Some(Tiering::new(files, limits, settings.bytes_max)))
     }
-}
-
-/// Why a tier cannot be so large, on a device that has room for so many bytes.
-pub(crate) fn too_large(bytes_max: u64, room_bytes: u64) -> Option<String> {
-    let what = format!("tier-max is {bytes_max}, and the device has room for {room_bytes} bytes");
-    (bytes_max > room_bytes).then_some(what)
 }
 
 impl Core {

@@ -84,12 +84,23 @@ fn mark() -> [u8; DIRECT_BLOCK_BYTES] {
     block
 }
 
-/// Takes a device for a tier, and marks it. The file that begins behind the mark, and the bytes
-/// that it has room for.
+/// Why a tier cannot be so large, on a device that has room for so many bytes.
+pub fn too_large(bytes_max: u64, room_bytes: u64) -> Option<String> {
+    let what = format!("tier-max is {bytes_max}, and the device has room for {room_bytes} bytes");
+    (bytes_max > room_bytes).then_some(what)
+}
+
+/// Takes a device for a tier of at most so many bytes, and marks it. The file that begins behind
+/// the mark, and the bytes that it has room for.
 ///
 /// # Errors
 /// Something is on the device that is not Kiln's; it is too small; it cannot be read or written.
-pub fn take(device: Arc<dyn DiskFile>, path: &Path) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+/// Unless writing fails it is as it was then.
+pub fn take(
+    device: Arc<dyn DiskFile>,
+    path: &Path,
+    bytes_max: u64,
+) -> io::Result<(Arc<dyn DiskFile>, u64)> {
     let length = device.length()?;
     if length < BLANK_BYTES as u64 + END_BYTES {
         let what = format!("it has only {length} bytes");
@@ -106,6 +117,10 @@ pub fn take(device: Arc<dyn DiskFile>, path: &Path) -> io::Result<(Arc<dyn DiskF
         );
         return Err(io::Error::new(ErrorKind::AlreadyExists, what));
     }
+    let room = (length - START) & !(DIRECT_BLOCK_BYTES as u64 - 1);
+    if let Some(why) = too_large(bytes_max, room) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, why));
+    }
     // Also where it stands already: then this shows that the device can be written.
     let mut buffer = Vec::new();
     let start = block_buffer(&mut buffer, DIRECT_BLOCK_BYTES);
@@ -113,7 +128,6 @@ pub fn take(device: Arc<dyn DiskFile>, path: &Path) -> io::Result<(Arc<dyn DiskF
     let marked = device.write_at(0, &buffer[start..]).and_then(|()| device.sync_data());
     marked
         .map_err(|error| io::Error::new(error.kind(), format!("it cannot be written: {error}")))?;
-    let room = (length - START) & !(DIRECT_BLOCK_BYTES as u64 - 1);
     Ok((Arc::new(Behind(device)), room))
 }
 

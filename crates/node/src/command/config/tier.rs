@@ -5,13 +5,13 @@
 //! does could take longer than any command may.
 
 use super::cannot_set;
-use crate::core::cold::too_large;
 use crate::server::Server;
 use config::change::Proposal;
 use config::settings::node_settings;
 use config::settings::tier::TierSettings;
 use engine::refusal::Refusal;
 use shard::tiering::Tiering;
+use shard::tiering::device::too_large;
 
 /// What the new configuration makes of the tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

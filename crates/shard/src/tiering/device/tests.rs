@@ -69,8 +69,12 @@ impl DiskFile for Device {
 }
 
 fn taken(device: &Arc<Device>) -> Result<(Arc<dyn DiskFile>, u64), String> {
+    taken_for(device, 1 << 20)
+}
+
+fn taken_for(device: &Arc<Device>, bytes_max: u64) -> Result<(Arc<dyn DiskFile>, u64), String> {
     let device: Arc<dyn DiskFile> = Arc::<Device>::clone(device);
-    take(device, Path::new("/dev/nvme1n1")).map_err(|error| error.to_string())
+    take(device, Path::new("/dev/nvme1n1"), bytes_max).map_err(|error| error.to_string())
 }
 
 /// Why a device is not taken, on which nothing is changed then.
@@ -169,4 +173,10 @@ fn a_device_that_cannot_be_used_says_why() {
     let bytes = Mutex::new(vec![0; LENGTH as usize]);
     let why = refusal(&Arc::new(Device { bytes, is_read_only: true }));
     assert!(why.starts_with("it cannot be written: "), "{why}");
+    let device = Device::blank(LENGTH);
+    let room = LENGTH - START;
+    let why = taken_for(&device, room + 1).err().expect("it is refused");
+    assert_eq!(why, format!("tier-max is {}, and the device has room for {room} bytes", room + 1));
+    assert!(device.bytes().iter().all(|byte| *byte == 0), "it is not marked");
+    assert!(taken_for(&device, room).is_ok());
 }
