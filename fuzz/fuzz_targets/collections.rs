@@ -1,4 +1,6 @@
-//! Intsets, quicklists and sorted sets against their safe twins.
+//! Intsets, quicklists and sorted sets against their safe twins, in ordinary and slow memory.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| structures::twin::play_collections(input));
+use structures::twin::{in_two_memories, play_collections};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| in_two_memories(play_collections, input));

@@ -1,4 +1,6 @@
-//! Listpacks against vectors.
+//! Listpacks against vectors, in ordinary and slow memory.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| structures::twin::play_listpack(input));
+use structures::twin::{in_two_memories, play_listpack};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| in_two_memories(play_listpack, input));

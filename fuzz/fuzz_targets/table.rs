@@ -1,4 +1,6 @@
-//! The hash table against a map, walks included.
+//! The hash table against a map, walks included, in ordinary and slow memory.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| structures::twin::play_table(input));
+use structures::twin::{in_two_memories, play_table};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| in_two_memories(play_table, input));

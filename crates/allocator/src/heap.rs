@@ -8,7 +8,7 @@
 //! "experimental.utilization.batch_query".
 
 use crate::{KEPT_MILLIS, keep_freed, write};
-use base::heap::{Heap, Holes};
+use base::heap::{Heap, Holes, Misplaced};
 use std::ffi::{CStr, CString};
 use std::ops::RangeInclusive;
 use std::ptr;
@@ -183,8 +183,14 @@ impl Heap for JemallocHeap {
         structures::heap::wants_moves()
     }
 
-    fn is_misplaced(&self, address: usize, bytes: usize) -> bool {
-        structures::heap::is_misplaced(address, bytes)
+    fn misplaced(&self, address: usize, bytes: usize) -> Misplaced {
+        use structures::heap::{is_divided, is_misplaced, is_slow};
+        match (is_misplaced(address, bytes), is_divided(bytes)) {
+            (false, _) => Misplaced::No,
+            (true, false) => Misplaced::Yes,
+            (true, true) if is_slow(address) => Misplaced::IfUsed,
+            (true, true) => Misplaced::IfIdle,
+        }
     }
 
     fn keep_freed(&self, millis: Option<u64>) {

@@ -21,6 +21,18 @@ impl Holes {
     }
 }
 
+/// Whether a block is to be moved to the other of two memories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misplaced {
+    No,
+    /// Yes, whoever uses it.
+    Yes,
+    /// Some of its size are to go to slow memory, rather those that are idle.
+    IfIdle,
+    /// Some of its size are to come to ordinary memory, rather those that are used.
+    IfUsed,
+}
+
 /// An allocator that tells where blocks lie.
 pub trait Heap: Send + Sync {
     /// Takes stock, for what is asked until the next time. Some tens of microseconds.
@@ -41,8 +53,8 @@ pub trait Heap: Send + Sync {
     }
 
     /// Whether the block at this address, of so many bytes, is to be moved to the other memory.
-    fn is_misplaced(&self, _address: usize, _bytes: usize) -> bool {
-        false
+    fn misplaced(&self, _address: usize, _bytes: usize) -> Misplaced {
+        Misplaced::No
     }
 
     /// Has freed pages go back to the machine when nobody wanted them for so long, in milliseconds;

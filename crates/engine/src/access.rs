@@ -34,9 +34,36 @@ pub fn touched(word: u32, now: UnixMillis, settings: &Settings) -> u32 {
 
 /// The LFU counter, decayed to now: what OBJECT FREQ shows.
 pub fn lfu_counter(word: u32, now: UnixMillis, settings: &Settings) -> u32 {
+    decayed(word, now, settings.lfu_decay_time)
+}
+
+fn decayed(word: u32, now: UnixMillis, decay_time: u64) -> u32 {
     let elapsed = minutes(now).wrapping_sub(word >> 8) & 0xffff;
-    let periods = u64::from(elapsed).checked_div(settings.lfu_decay_time).unwrap_or(0);
+    let periods = u64::from(elapsed).checked_div(decay_time).unwrap_or(0);
     (word & 0xff).saturating_sub(u32::try_from(periods).unwrap_or(u32::MAX))
+}
+
+/// How idle keys are, as the policy has it, which counts uses or asks for the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct Idleness {
+    now: UnixMillis,
+    /// Of a policy that counts uses.
+    lfu_decay_time: Option<u64>,
+}
+
+impl Idleness {
+    pub fn at(now: UnixMillis, settings: &Settings) -> Self {
+        let lfu_decay_time = settings.maxmemory_policy.is_lfu().then_some(settings.lfu_decay_time);
+        Self { now, lfu_decay_time }
+    }
+
+    /// The more, the idler is the key that has this access word.
+    pub fn of(self, word: u32) -> u32 {
+        match self.lfu_decay_time {
+            Some(decay_time) => 255 - decayed(word, self.now, decay_time),
+            None => idle_seconds(word, self.now),
+        }
+    }
 }
 
 /// Seconds since the last use: what OBJECT IDLETIME shows.

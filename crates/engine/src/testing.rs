@@ -10,7 +10,7 @@ use crate::execute::Engine;
 use crate::ids::SubscriberId;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
-use crate::moving::{Mover, MovingHand};
+use crate::moving::{Met, Mover, MovingHand};
 use crate::number::format_double;
 use crate::settings::Settings;
 use crate::stream_id::StreamId;
@@ -42,6 +42,8 @@ pub struct Bench {
     resumed: Option<(Vec<u8>, Vec<StreamId>)>,
     /// Where the walk stands on which the engine's blocks move.
     moving: MovingHand,
+    /// Steps of the moving walk so far.
+    moving_steps: usize,
     /// Where the twin has its values: none of them is in memory when an effect comes.
     twin_file: MemoryFile,
 }
@@ -94,6 +96,9 @@ impl ColdSource for MemoryFile {
 const MOVING_STEPS: usize = 1;
 const MOVED_ELEMENTS: usize = 16;
 
+/// After so many steps large blocks are copied in pieces, or no longer.
+const COPYING_STEPS: usize = 16;
+
 /// Limits by which nearly every value may be spilled.
 pub(crate) const ALL_COLD: ColdLimits = ColdLimits {
     // What is shorter has an encoding of its own.
@@ -144,6 +149,7 @@ impl Bench {
             twin,
             twin_file,
             moving: MovingHand::default(),
+            moving_steps: 0,
             twin_interest,
             unit: Unit::new(0),
             interest,
@@ -183,9 +189,14 @@ impl Bench {
 
     /// Has blocks of the engine's keyspace allocated anew, of which no command may notice anything.
     fn move_blocks(&mut self) {
-        let wanted = &mut |_: usize, _: Option<&dyn Fn() -> usize>| true;
+        let wanted = &mut |_: Met<'_>| true;
         let mut mover = Mover::new(wanted);
         for _ in 0..MOVING_STEPS {
+            self.moving_steps += 1;
+            // Now each block at once, then most of those that can be in pieces.
+            if self.moving_steps / COPYING_STEPS % 2 == 1 {
+                (mover.whole_bytes_max, mover.piece_bytes) = (64, 100);
+            }
             self.engine.keyspace.move_blocks(&mut self.moving, MOVED_ELEMENTS, &mut mover);
         }
     }

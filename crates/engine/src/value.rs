@@ -37,6 +37,7 @@ pub type Entry = structures::Entry<Value>;
 
 /// A key as its table lends it.
 pub type EntryRef<'a> = structures::EntryRef<'a, Value>;
+pub(crate) type EntryMut<'a> = structures::EntryMut<'a, Value>;
 
 /// The parameters with which values are made.
 #[derive(Clone, Copy)]

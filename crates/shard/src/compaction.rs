@@ -9,16 +9,19 @@
 //! survey, ten times a second ─▶ much is lost? ─▶ a round over all keys, in slices ─▶ survey
 //!                                                     └ nothing won? rest until it is worse
 //! ```
-//! The same walk moves values between ordinary and slow memory, where some lie in the wrong one.
+//! The same walk moves values between ordinary and slow memory, where some lie in the wrong one:
+//! [`preference`] says which ones first.
 //!
 //! Absent on purpose: what is sparse, which the allocator says ([`base::heap`]), and what a block
 //! is, which the engine knows.
 
-use base::Clock;
 use base::heap::{Heap, Holes};
 use base::time::{MILLISECOND, MonotonicNanos, SECOND};
+use base::{Clock, UnixMillis};
+use engine::access::Idleness;
 use engine::keyspace::Keyspace;
-use engine::moving::{Mover, MovingHand};
+use engine::moving::{Met, Mover, MovingHand, WHOLE_BYTES_MAX};
+use preference::Preference;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -39,10 +42,6 @@ const BYTES_AT_ONCE: usize = 256 << 10;
 
 /// What a block counts for whose size is not known, in bytes.
 const ORDINARY_BYTES: usize = 1 << 10;
-
-/// The largest block that is moved to the other memory: two milliseconds' worth. A larger one stays
-/// where it was made.
-const BLOCK_BYTES_MAX: usize = 4 << 20;
 
 /// After a round that moved nothing, values that lie in the wrong memory are not looked for for so
 /// long, in nanoseconds: none of them may be moved.
@@ -126,6 +125,7 @@ pub struct Compaction {
     hopeless_bytes: u64,
     /// Values that lie in the wrong memory are not looked for before.
     fruitless_until: MonotonicNanos,
+    preference: Preference,
     pub statistics: CompactionStatistics,
     /// How long the allocator was told last to keep freed pages; as by default before that.
     told_millis: Option<u64>,
@@ -162,6 +162,7 @@ impl Compaction {
             holes: Holes::default(),
             hopeless_bytes: 0,
             fruitless_until: MonotonicNanos(0),
+            preference: Preference::default(),
             statistics: CompactionStatistics::default(),
             told_millis: None,
         }
@@ -195,6 +196,8 @@ impl Compaction {
         let Some(heap) = self.heap.clone().filter(is_asked) else {
             if let Some(round) = self.round.take() {
                 self.statistics.nanos += self.clock.monotonic().since(round.began);
+                self.hand.pause();
+                self.preference = Preference::default();
             }
             return;
         };
@@ -255,23 +258,28 @@ impl Compaction {
         began: MonotonicNanos,
         nanos: u64,
     ) -> bool {
-        let Self { hand, clock, statistics, settings, .. } = self;
+        let Self { hand, clock, statistics, settings, preference, .. } = self;
+        let now = UnixMillis(clock.unix_micros() / 1000);
+        let idleness = Idleness::at(now, &keyspace.settings);
         let mut has_come_round = false;
         heap.moving(&mut || {
             // What lies in the wrong memory is moved whether or not holes are to be closed.
             let (is_on, wants_moves) = (settings.is_on, heap.wants_moves());
             // What was moved since the last look at the clock.
             let moved_bytes = Cell::new(0);
-            let wanted = &mut |address: usize, bytes: Option<&dyn Fn() -> usize>| {
+            let wanted = &mut |Met { address, bytes, access }: Met<'_>| {
                 if moved_bytes.get() >= BYTES_AT_ONCE {
                     return false;
                 }
-                let is_misplaced =
-                    |bytes: usize| bytes <= BLOCK_BYTES_MAX && heap.is_misplaced(address, bytes);
+                let mut is_misplaced = |bytes: usize| {
+                    preference.takes(heap.misplaced(address, bytes), || idleness.of(access))
+                };
                 let is_wanted = is_on && heap.is_sparse(address)
                     || wants_moves && bytes.is_some_and(|bytes| is_misplaced(bytes()));
                 if is_wanted {
-                    moved_bytes.update(|sum| sum + bytes.map_or(ORDINARY_BYTES, |bytes| bytes()));
+                    let bytes = bytes.map_or(ORDINARY_BYTES, |bytes| bytes());
+                    // A larger block is not moved at once.
+                    moved_bytes.update(|sum| sum + bytes * usize::from(bytes <= WHOLE_BYTES_MAX));
                 }
                 is_wanted
             };
@@ -301,7 +309,8 @@ impl Compaction {
         let lost = self.holes.lost_bytes;
         let moved = self.statistics.moved - round.moved_before;
         let stayed = self.statistics.stayed - round.stayed_before;
-        if moved == 0 {
+        let has_hope = self.preference.end_round(heap.wants_moves());
+        if moved == 0 && !has_hope {
             self.fruitless_until = MonotonicNanos(now.0.saturating_add(FRUITLESS_NANOS));
         }
         // More may be lost than before although much was won: commands go on.
@@ -311,5 +320,6 @@ impl Compaction {
     }
 }
 
+mod preference;
 #[cfg(test)]
 mod tests;

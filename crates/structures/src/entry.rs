@@ -38,6 +38,7 @@ mod tests;
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 
 pub use handle::{EntryMut, EntryRef};
 use layout::{KIND_BOXED, KIND_COLD, Parts, Traits};
@@ -329,6 +330,7 @@ unsafe impl<V> Element for Entry<V> {
     unsafe fn moved(raw: u64, mover: &mut Mover<'_>) -> u64 {
         let block = block_at(raw);
         let parts = || Parts::of(block);
+        mover.access = parts().word().load(Ordering::Relaxed) & ACCESS_MAX;
         let moves = mover.takes(block.addr().get(), || parts().size());
         // A light one has no box: there is no need to look.
         let boxed = (raw & COLD_BIT == 0 && parts().kind() == KIND_BOXED)

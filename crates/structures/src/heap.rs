@@ -10,6 +10,7 @@
 //! | [`byte_box`] | bytes of a fixed number, like a `Box<[u8]>` |
 //! | [`byte_vec`] | bytes that grow, like a `Vec<u8>` |
 //! | [`table_slice`] | elements of a fixed number, like a `Box<[T]>`, of a table |
+//! | [`replacement`] | a large block's copy, made in pieces |
 //! | [`slow`] | slow memory, and which blocks lie there |
 //!
 //! Without slow memory a call here costs one load and a branch more than the allocator's. With it,
@@ -22,14 +23,16 @@
 
 mod byte_box;
 mod byte_vec;
+mod replacement;
 mod slow;
 mod table_slice;
 
 pub use byte_box::ByteBox;
 pub use byte_vec::ByteVec;
+pub use replacement::Replacement;
 pub use slow::{
-    SlowMemory, Usage, adjust, install, is_misplaced, is_slow, set_policy, set_tables, usage,
-    wants_moves,
+    SlowMemory, Usage, adjust, install, is_divided, is_misplaced, is_slow, set_policy, set_tables,
+    usage, wants_moves,
 };
 pub use table_slice::TableSlice;
 
@@ -51,6 +54,16 @@ pub fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
     match slow::memory() {
         None => allocate_fast_zeroed(layout),
         Some(memory) => slow::allocate_zeroed(memory, layout),
+    }
+}
+
+/// A new block of bytes in the memory that the one at `address` does not lie in. It counts for
+/// nothing yet. None if there is no room.
+fn allocate_opposite(address: usize, bytes: usize) -> Option<NonNull<u8>> {
+    let layout = layout_of(bytes, 1);
+    match slow::memory() {
+        None => Some(allocate_fast(layout)),
+        Some(memory) => slow::allocate_opposite(memory, address, layout),
     }
 }
 

@@ -53,7 +53,7 @@ pub use entry::{Cold, Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
 pub use member::{Field, FieldMut, FieldRef, Member, MemberBuffer, MemberRef};
-pub use mover::Mover;
+pub use mover::{Met, Mover, WHOLE_BYTES_MAX};
 pub use ordered::OrderedTree;
 pub use quicklist::Quicklist;
 pub use sorted_set::{Scored, SortedSet};

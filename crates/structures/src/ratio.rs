@@ -172,6 +172,11 @@ impl Ratio {
         self.moving_to().filter(|to| *to != memory && self.wants(bytes, *to))
     }
 
+    /// Whether a part of the blocks of this size belongs into slow memory.
+    pub fn is_divided(&self, bytes: usize) -> bool {
+        (self.published.divided_from()..self.published.slow_from()).contains(&bytes)
+    }
+
     /// Whether a block is missing in a memory: it lies in the other one.
     fn wants(&self, bytes: usize, to: Memory) -> bool {
         let published = &self.published;

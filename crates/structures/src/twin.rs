@@ -3,8 +3,24 @@
 //!
 //! A game between a structure and its twin is played with dice. In a test they fall as a seed says,
 //! so that a failure names its seed and repeats; for the fuzzer they fall as its input says.
+//!
+//! The fuzzer has blocks lie in both memories ([`in_two_memories`]).
+
+pub(crate) mod slow;
 
 use crate::{intset, listpack, quicklist, sorted_set, table};
+
+/// Plays where slow memory is, too. How blocks are divided, the input's length says, so that all of
+/// its bytes are the game's. Only in a process that holds no blocks yet, and plays one game at a
+/// time: memory is the process's.
+///
+/// # Panics
+/// As `play`, or if a block is left behind.
+pub fn in_two_memories(play: fn(&[u8]), input: &[u8]) {
+    slow::divide(input.len());
+    play(input);
+    slow::check_is_empty();
+}
 
 /// Plays listpacks by a fuzzer's input.
 ///

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use structures::entry::Payload;
-use structures::heap::{self, ByteBox, ByteVec, SlowMemory};
+use structures::heap::{self, ByteBox, ByteVec, Replacement, SlowMemory};
 use structures::quicklist::{End, NodeLimits};
 use structures::ratio::{Bounds, Memory, Policy, Share};
-use structures::{Cold, Entry, EntryRef, Intset, KeyHasher, Listpack, Mover, Quicklist, Table};
+use structures::{
+    Cold, Entry, EntryRef, Intset, KeyHasher, Listpack, Met, Mover, Quicklist, Table,
+};
 
 const REGION_BYTES: usize = 256 << 20;
 
@@ -259,6 +261,89 @@ fn blocks_lie_in_ordinary_memory_when_the_slow_one_is_full() {
     assert!(is_misplaced());
 }
 
+/// Has a mover take what lies wrong, until there is nothing to come back for. How many times it was
+/// come to.
+fn move_in_pieces(bytes: &mut ByteVec, copy: &mut Option<Replacement>, times_max: u32) -> u32 {
+    let wanted =
+        &mut |met: Met<'_>| met.bytes.is_some_and(|bytes| heap::is_misplaced(met.address, bytes()));
+    let mut mover = Mover::new(wanted);
+    mover.copy = copy.take();
+    (mover.whole_bytes_max, mover.piece_bytes) = (10_000, 1000);
+    for times in 1..=times_max {
+        mover.comes_again = false;
+        mover.vec(bytes);
+        if !mover.comes_again {
+            return times;
+        }
+    }
+    *copy = mover.copy;
+    times_max
+}
+
+#[test]
+fn a_large_block_moves_in_pieces_and_its_copy_counts_when_it_is_whole() {
+    let turn = Turn::with(Policy::OnlyFast);
+    let content: Vec<u8> = (0..20_000_u32).map(|number| number as u8).collect();
+    let mut bytes = ByteVec::from(&content[..]);
+    bytes.reserve_exact(500);
+    let (capacity, before) = (bytes.capacity(), heap::usage().unwrap());
+    heap::set_policy(Policy::OnlySlow);
+    let mut copy = None;
+    move_in_pieces(&mut bytes, &mut copy, 5);
+    let counted = |usage: heap::Usage| (usage.fast_bytes, usage.slow_bytes);
+    assert_eq!(copy.as_ref().unwrap().progress(), (bytes.as_ptr().addr(), 5000));
+    assert_eq!(counted(heap::usage().unwrap()), counted(before));
+    // One that is given up leaves nothing behind, and another begins at the first byte.
+    copy = None;
+    assert_eq!(move_in_pieces(&mut bytes, &mut copy, 100), 20);
+    assert!(copy.is_none() && turn.is_slow(&bytes) && *bytes == *content);
+    assert_eq!(bytes.capacity(), capacity);
+    assert_eq!(counted(heap::usage().unwrap()), (0, before.fast_bytes));
+    heap::adjust(0);
+    assert!(!heap::wants_moves());
+    // Where there is no room it stays, and nobody comes again.
+    heap::set_policy(Policy::OnlyFast);
+    move_in_pieces(&mut bytes, &mut copy, 100);
+    assert!(!turn.is_slow(&bytes) && *bytes == *content);
+    heap::set_policy(Policy::OnlySlow);
+    turn.region.is_full.store(true, Relaxed);
+    assert_eq!(move_in_pieces(&mut bytes, &mut copy, 100), 1);
+    assert!(!turn.is_slow(&bytes) && *bytes == *content);
+    assert_eq!(counted(heap::usage().unwrap()), counted(before));
+}
+
+#[test]
+fn a_ratio_is_met_by_large_blocks_and_then_rests() {
+    let turn = Turn::with(ratio(1, 1));
+    // More than what is always slow, so that none of them is moved for its size alone.
+    let bounds = Bounds { min_bytes: 24, max_bytes: 1 << 20 };
+    let with = |fast, slow| {
+        let share = Share::of_ratio(fast, slow).unwrap();
+        heap::set_policy(Policy::Ratio { share, bounds, first_bytes: 64 });
+    };
+    with(1, 1);
+    let mut values: Vec<ByteVec> =
+        (0..400_u32).map(|number| ByteVec::from(&vec![number as u8; 40_000][..])).collect();
+    for (fast, slow) in [(1, 3), (3, 1), (1, 1), (1, 8)] {
+        with(fast, slow);
+        let mut rounds = 0;
+        while heap::wants_moves() {
+            rounds += 1;
+            assert!(rounds < 5, "{fast}:{slow}: it goes on and on: {}", slow_share());
+            for value in &mut values {
+                move_in_pieces(value, &mut None, 100);
+            }
+            heap::adjust(0);
+        }
+        let share = f64::from(slow) / f64::from(fast + slow);
+        assert!((slow_share() - share).abs() < 0.02, "{fast}:{slow}: {}", slow_share());
+    }
+    let slow_count = values.iter().filter(|value| turn.is_slow(value)).count();
+    assert!((340..370).contains(&slow_count), "{slow_count}");
+    let is_whole = |(number, value): (usize, &ByteVec)| value.iter().all(|it| *it == number as u8);
+    assert!(values.iter().enumerate().all(is_whole));
+}
+
 type KeyTable = Table<Entry<()>>;
 
 /// A key, the hash of it, and the entry that has it with a value of so many bytes.
@@ -295,7 +380,7 @@ fn tables_lie_where_they_are_told_whatever_becomes_of_them() {
             assert_eq!(gone, twin.remove(&key).map(|_| key));
         }
         if step % 3_000 == 0 {
-            let wanted = &mut |_: usize, bytes: Option<&dyn Fn() -> usize>| bytes.is_none();
+            let wanted = &mut |met: Met<'_>| met.bytes.is_none();
             let (mut mover, mut next) = (Mover::new(wanted), Some(0));
             while let Some(position) = next {
                 next = table.move_blocks(position, 64, &mut mover, |_, _| ());
@@ -361,8 +446,8 @@ fn move_to_rest(table: &mut KeyTable) -> (u32, u64) {
         }
         rounds += 1;
         assert!(rounds <= ROUNDS_MAX, "it goes on and on: {} slow", slow_share());
-        let wanted = &mut |address: usize, bytes: Option<&dyn Fn() -> usize>| {
-            bytes.is_some_and(|bytes| heap::is_misplaced(address, bytes()))
+        let wanted = &mut |met: Met<'_>| {
+            met.bytes.is_some_and(|bytes| heap::is_misplaced(met.address, bytes()))
         };
         let (mut mover, mut next) = (Mover::new(wanted), Some(0));
         while let Some(position) = next {

@@ -6,7 +6,7 @@
 
 use super::fetch::away;
 use super::{ColdLimits, ColdStore, TAG_TOO_LONG, add};
-use crate::access;
+use crate::access::Idleness;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::settings::Settings;
@@ -395,11 +395,7 @@ impl Keyspace {
     }
 }
 
-/// How little a value is worth being in memory: as the policy has it, which counts uses or asks for
-/// the last one.
+/// How little a value is worth being in memory.
 fn rank(entry: EntryRef<'_>, now: UnixMillis, settings: &Settings) -> u32 {
-    match settings.maxmemory_policy.is_lfu() {
-        true => 255 - access::lfu_counter(entry.access(), now, settings),
-        false => access::idle_seconds(entry.access(), now),
-    }
+    Idleness::at(now, settings).of(entry.access())
 }

@@ -1,11 +1,12 @@
 use super::*;
 use crate::testing::Bench;
-use structures::Mover;
+use crate::value::Value;
+use structures::{Met, Mover};
 
 /// A round in which every block moves; how many did.
 fn move_all(keyspace: &mut Keyspace, elements_max: usize) -> u64 {
     let mut hand = MovingHand::default();
-    let wanted = &mut |_: usize, _: Option<&dyn Fn() -> usize>| true;
+    let wanted = &mut |_: Met<'_>| true;
     let mut mover = Mover::new(wanted);
     for _ in 0..1_000_000 {
         if keyspace.move_blocks(&mut hand, elements_max, &mut mover) {
@@ -69,7 +70,7 @@ fn a_copy_on_the_tier_stays_good() {
 fn a_value_that_went_or_changed_amid_a_round_does_no_harm() {
     let mut bench = filled();
     let mut hand = MovingHand::default();
-    let wanted = &mut |_: usize, _: Option<&dyn Fn() -> usize>| true;
+    let wanted = &mut |_: Met<'_>| true;
     let mut mover = Mover::new(wanted);
     let lines = ["DEL tree", "DEL table", "RPUSH table a", "SADD tree b", "FLUSHALL", "SET a b"];
     for line in lines {
@@ -86,6 +87,85 @@ fn a_value_that_went_or_changed_amid_a_round_does_no_harm() {
         bench.engine.keyspace.move_blocks(&mut hand, 2, &mut mover);
     }
     bench.run("EXISTS a");
+}
+
+/// Steps of a walk on which blocks of more than 100 bytes are copied, 16 bytes at a time, until the
+/// walk has come round, or a large block has been copied in part. How many blocks moved.
+fn copy_on(keyspace: &mut Keyspace, hand: &mut MovingHand, until_begun: bool) -> u64 {
+    let wanted = &mut |met: Met<'_>| met.bytes.is_some_and(|bytes| bytes() > 100);
+    let mut mover = Mover::new(wanted);
+    (mover.whole_bytes_max, mover.piece_bytes) = (100, 16);
+    for _ in 0..100_000 {
+        let has_come_round = keyspace.move_blocks(hand, 1000, &mut mover);
+        let copied = hand.copy.as_ref().map_or(0, |copy| copy.progress().1);
+        if has_come_round || until_begun && copied >= 48 {
+            return mover.moved;
+        }
+    }
+    panic!("the walk does not come round");
+}
+
+fn address_of(bench: &Bench, key: &[u8]) -> usize {
+    let keyspace = &bench.engine.keyspace;
+    let entry = keyspace.database(DatabaseId(0)).find(keyspace.hash(key), key);
+    let entry = entry.expect("it is there");
+    match entry.value() {
+        ValueRef::Boxed(Value::Text(text)) => text.as_ptr().addr(),
+        _ => panic!("it is a long string"),
+    }
+}
+
+#[test]
+fn a_large_block_is_copied_in_pieces_and_then_takes_the_old_ones_place() {
+    let mut bench = Bench::new();
+    bench.run_alone(&format!("SET text {}", "x".repeat(1000)));
+    bench.run_alone(&format!("APPEND text {}", "y".repeat(1000)));
+    let before = address_of(&bench, b"text");
+    let mut hand = MovingHand::default();
+    assert_eq!(copy_on(&mut bench.engine.keyspace, &mut hand, true), 0);
+    assert_eq!(address_of(&bench, b"text"), before);
+    // Reading it harms nothing.
+    assert_eq!(bench.run_alone("GETRANGE text 998 1001"), "$4 xxyy");
+    assert_eq!(copy_on(&mut bench.engine.keyspace, &mut hand, false), 1);
+    assert_ne!(address_of(&bench, b"text"), before);
+    assert_eq!(bench.run_alone("GETRANGE text 998 1001"), "$4 xxyy");
+    assert_eq!(bench.run_alone("STRLEN text"), ":2000");
+}
+
+#[test]
+fn what_a_command_changes_while_it_is_copied_stays_until_the_next_round() {
+    let changes = [
+        ("SETRANGE text 3 abc", "$6 xxxabc"),
+        ("SETBIT text 7 1", "$6 yxxxxx"),
+        ("APPEND text abc", "$6 xxxxxx"),
+        ("SET text other", "$5 other"),
+        ("DEL text", "$0"),
+        ("RENAME text elsewhere", "$0"),
+        ("COPY other text REPLACE", "$6 zzzzzz"),
+        ("SWAPDB 0 1", "$0"),
+        ("FLUSHALL", "$0"),
+    ];
+    for (line, reply) in changes {
+        let mut bench = Bench::new();
+        for (key, letter) in [("text", "x"), ("other", "z")] {
+            bench.run_alone(&format!("APPEND {key} {}", letter.repeat(1000)));
+            bench.run_alone(&format!("APPEND {key} {}", letter.repeat(1000)));
+        }
+        // Until it is this one's turn, and the walk is amid it.
+        let mut hand = MovingHand::default();
+        let text = address_of(&bench, b"text");
+        let is_amid =
+            |hand: &MovingHand| hand.copy.as_ref().is_some_and(|copy| copy.progress().0 == text);
+        while !is_amid(&hand) {
+            copy_on(&mut bench.engine.keyspace, &mut hand, true);
+        }
+        bench.run_alone(line);
+        let moved = copy_on(&mut bench.engine.keyspace, &mut hand, false);
+        // The other one, and in another database the walk comes to both.
+        let moved_max = if line.starts_with("SWAPDB") { 2 } else { 1 };
+        assert!(moved <= moved_max && hand.copy.is_none(), "{line}: {moved}");
+        assert_eq!(bench.run_alone("GETRANGE text 0 5"), reply, "{line}");
+    }
 }
 
 #[test]

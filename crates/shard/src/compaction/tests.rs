@@ -1,8 +1,10 @@
 use super::*;
+use base::heap::Misplaced;
 use base::time::SECOND;
 use base::{DatabaseId, HashKey};
 use engine::effect::Effect;
 use engine::settings::Settings;
+use engine::value::EntryRef;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,6 +39,8 @@ struct Fake {
     moves: AtomicBool,
     /// All blocks lie in the wrong one of two memories.
     misplaced: AtomicBool,
+    /// Idle ones, rather.
+    is_divided: AtomicBool,
     clock: Arc<Ticking>,
 }
 
@@ -59,10 +63,15 @@ impl Heap for Fake {
         self.misplaced.load(Ordering::Relaxed)
     }
 
-    fn is_misplaced(&self, _: usize, bytes: usize) -> bool {
-        // As long as it takes to copy.
-        self.clock.pass(bytes as u64 / 4);
-        self.misplaced.load(Ordering::Relaxed)
+    fn misplaced(&self, _: usize, bytes: usize) -> Misplaced {
+        // As long as it takes to copy, of a large one a piece.
+        let copied = if bytes > WHOLE_BYTES_MAX { 64 << 10 } else { bytes };
+        self.clock.pass(copied as u64 / 4);
+        match self.misplaced.load(Ordering::Relaxed) {
+            false => Misplaced::No,
+            true if self.is_divided.load(Ordering::Relaxed) => Misplaced::IfIdle,
+            true => Misplaced::Yes,
+        }
     }
 
     fn keep_freed(&self, _: Option<u64>) {}
@@ -98,6 +107,7 @@ impl Scene {
             surveys: AtomicU64::new(0),
             moves: AtomicBool::new(true),
             misplaced: AtomicBool::new(false),
+            is_divided: AtomicBool::new(false),
             clock: clock.clone(),
         });
         let compaction = Compaction::new(Some(heap.clone()), clock.clone(), settings);
@@ -123,6 +133,11 @@ impl Scene {
             taken += self.clock.monotonic().since(before);
         }
         taken
+    }
+
+    fn find(&self, key: &[u8]) -> EntryRef<'_> {
+        let hash = self.keyspace.hash(key);
+        self.keyspace.database(DatabaseId(0)).find(hash, key).expect("it is there")
     }
 
     fn moved(&self) -> u64 {
@@ -230,4 +245,57 @@ fn large_values_in_the_wrong_memory_are_moved_one_after_another() {
         assert!(scene.turn_for(2000) < 3 * MILLISECOND);
     }
     assert!(scene.moved() > 0);
+}
+
+#[test]
+fn a_value_that_takes_long_to_copy_is_moved_a_piece_at_a_time() {
+    let mut scene =
+        Scene::new(CompactionSettings { elements_max: 1000, ..CompactionSettings::OFF });
+    let appended = Effect::Append { bytes: &vec![1; 40 << 20] };
+    scene.keyspace.apply(DatabaseId(0), b"large", &appended).expect("it fits");
+    scene.heap.misplaced.store(true, Ordering::Relaxed);
+    let mut longest = 0;
+    for _ in 0..100_000 {
+        longest = longest.max(scene.turn_for(2000));
+        if scene.compaction.statistics.keys_moved > 0 && scene.compaction.running_since().is_none()
+        {
+            break;
+        }
+    }
+    // Each key's entry, and the string.
+    assert_eq!(scene.moved(), u64::from(KEYS) + 2);
+    assert!(longest < 2 * MILLISECOND, "{longest}");
+}
+
+#[test]
+fn idle_values_go_first_and_the_others_only_if_that_is_not_enough() {
+    let mut scene =
+        Scene::new(CompactionSettings { elements_max: 1000, ..CompactionSettings::OFF });
+    let is_used = |index: u32| index.is_multiple_of(4);
+    scene.clock.pass(1000 * SECOND);
+    let seconds = scene.clock.unix_micros() / 1_000_000;
+    for index in (0..KEYS).filter(|index| is_used(*index)) {
+        scene.find(&index.to_le_bytes()).set_access(seconds as u32);
+    }
+    let addresses = |scene: &Scene| -> Vec<usize> {
+        let key = |index: u32| scene.find(&index.to_le_bytes()).key();
+        (0..KEYS).map(|index| key(index).as_ptr().addr()).collect()
+    };
+    let before = addresses(&scene);
+    scene.heap.is_divided.store(true, Ordering::Relaxed);
+    scene.heap.misplaced.store(true, Ordering::Relaxed);
+    while scene.compaction.running_since().is_none() {
+        scene.turn_for(2000);
+    }
+    while scene.compaction.running_since().is_some() {
+        scene.turn_for(2000);
+    }
+    let after = addresses(&scene);
+    let has_moved = |index: u32| before[index as usize] != after[index as usize];
+    let moved = (0..KEYS).filter(|index| has_moved(*index)).count() as u32;
+    assert!((0..KEYS).all(|index| !(is_used(index) && has_moved(index))), "{moved}");
+    assert!(moved > KEYS / 2, "{moved}");
+    let moved_before = scene.moved();
+    scene.turn_for(20 * SECOND);
+    assert!(scene.moved() - moved_before > u64::from(KEYS), "the next round takes any");
 }

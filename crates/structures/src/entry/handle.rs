@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use super::layout::{
-    KIND_BOXED, KIND_BYTES, KIND_COLD, KIND_INTEGER, Parts, write_bytes, write_cold,
+    IS_STEADY, KIND_BOXED, KIND_BYTES, KIND_COLD, KIND_INTEGER, Parts, write_bytes, write_cold,
 };
 use super::{ACCESS_MAX, Cold, ValueRef};
 
@@ -205,6 +205,17 @@ impl<'a, V> EntryMut<'a, V> {
         Some(unsafe { &mut *std::ptr::with_exposed_provenance_mut(address) })
     }
 
+    /// Has [`Self::is_steady`] tell whether the boxed value changed since.
+    pub fn hold_steady(&mut self) {
+        Parts::of(self.block).set_steady(true);
+    }
+
+    /// Whether the value is the same, and at the same place, as when [`Self::hold_steady`] was
+    /// called last. False if it never was.
+    pub fn is_steady(&self) -> bool {
+        Parts::of(self.block).flags & IS_STEADY != 0
+    }
+
     /// The boxed value.
     pub fn boxed_mut(&mut self) -> Option<&mut V> {
         let again = Self { block: self.block, entry: PhantomData };
@@ -216,6 +227,9 @@ impl<'a, V> EntryMut<'a, V> {
         let parts = Parts::of(self.block);
         if parts.kind() != KIND_BOXED {
             return None;
+        }
+        if parts.flags & IS_STEADY != 0 {
+            parts.set_steady(false);
         }
         self.take_copy();
         let boxed = std::ptr::with_exposed_provenance_mut(parts.boxed_address());

@@ -18,6 +18,8 @@ pub(super) const KIND_COLD: u8 = 0b110;
 /// The entry has a word of which the meaning depends on the value's kind: of one in memory, where a
 /// copy of it may lie; of a cold one, when a part of it is due.
 const HAS_WORD: u8 = 0b1000;
+/// A copy of the boxed value's blocks is being made, and the value has not changed since it began.
+pub(super) const IS_STEADY: u8 = 0b1_0000;
 
 const FLAGS_AT: usize = 4;
 const KEY_LENGTH_AT: usize = 5;
@@ -190,6 +192,13 @@ impl Parts {
         debug_assert_eq!(self.kind(), KIND_BOXED);
         // SAFETY: a value of this kind is an address of eight bytes.
         unsafe { self.value().cast::<u64>().write_unaligned(address as u64) };
+    }
+
+    /// Notes whether the value has not changed since a copy of it began.
+    pub fn set_steady(&self, is_steady: bool) {
+        let flags = self.flags & !IS_STEADY | if is_steady { IS_STEADY } else { 0 };
+        // SAFETY: inside the block; no other code reads an address by this bit.
+        unsafe { self.block.add(FLAGS_AT).write(flags) };
     }
 
     /// Frees the block, not what is boxed.

@@ -1,5 +1,6 @@
 //! Bytes of a fixed number: a `Box<[u8]>` whose block may lie in either memory.
 
+use super::ByteVec;
 use crate::size_class::size_class;
 use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
@@ -32,6 +33,13 @@ impl ByteBox {
         // SAFETY: the new block has room for the bytes, and nobody else knows it.
         unsafe { start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         Self { start, len: bytes.len() }
+    }
+
+    /// The same block, which has no room behind its bytes.
+    pub fn of_full(bytes: ByteVec) -> Self {
+        assert_eq!(bytes.len(), bytes.capacity(), "a block without room");
+        let (start, len, _) = bytes.into_parts();
+        Self { start, len }
     }
 
     /// Bytes of memory behind it, as the allocator counts them.

@@ -107,6 +107,11 @@ impl ByteVec {
         unsafe { super::into_vec(this.start, this.len, this.capacity) }
     }
 
+    /// A new block, of a size that is not zero, without any content.
+    pub(super) fn of_block(start: NonNull<u8>, capacity: usize) -> Self {
+        Self { start, len: 0, capacity }
+    }
+
     /// Where the block begins, the bytes that have a value, and its size.
     pub(super) fn into_parts(self) -> (NonNull<u8>, usize, usize) {
         let this = std::mem::ManuallyDrop::new(self);

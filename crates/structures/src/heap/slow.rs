@@ -118,6 +118,12 @@ pub fn is_misplaced(address: usize, bytes: usize) -> bool {
     }
 }
 
+/// Whether only a part of the blocks of this size, in bytes, belongs into slow memory: any of them
+/// may be the ones.
+pub fn is_divided(bytes: usize) -> bool {
+    memory().is_some() && RATIO.is_divided(size_class(bytes))
+}
+
 /// Whether a block lies in slow memory.
 pub fn is_slow(address: usize) -> bool {
     memory().is_some_and(|slow| slow.contains(address))
@@ -155,6 +161,23 @@ pub(super) fn allocate(slow: Slow, layout: Layout) -> NonNull<u8> {
         RATIO.add(size_class(layout.size()), Memory::Fast);
         block
     })
+}
+
+/// A block that does not count yet ([`count`]).
+pub(super) fn allocate_opposite(slow: Slow, address: usize, layout: Layout) -> Option<NonNull<u8>> {
+    if lies_in(slow, address) == Memory::Slow {
+        return Some(allocate_fast(layout));
+    }
+    let block = if IS_FULL.load(Relaxed) { None } else { slow.allocate(layout) };
+    if block.is_none() {
+        IS_FULL.store(true, Relaxed);
+    }
+    block
+}
+
+/// Counts a block, of the class `bytes`, that did not count.
+pub(super) fn count(slow: Slow, address: usize, bytes: usize) {
+    RATIO.add(bytes, lies_in(slow, address));
 }
 
 pub(super) fn allocate_zeroed(slow: Slow, layout: Layout) -> NonNull<u8> {

@@ -4,10 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::twin::Dice;
+use crate::heap;
+use crate::mover::Met;
+use crate::ratio::Memory;
+use crate::twin::{Dice, slow};
 
 /// Keys that the dice can name: enough for several segments, few enough to meet again.
 const KEYS: usize = 1 << 12;
+
+/// One step in sixteen changes where blocks lie, too.
+const MEMORY_ROLLS_FROM: usize = 240;
 
 /// Changes a table as the dice fall, with walks beside the changes.
 pub(crate) fn play(dice: &mut Dice) {
@@ -30,7 +36,11 @@ pub(crate) fn play(dice: &mut Dice) {
 
 fn play_step(dice: &mut Dice, pair: &mut Pair, walk: &mut Option<Walk>, step: u64) {
     let key = dice.below(KEYS) as u64;
-    match dice.below(8) {
+    let roll = dice.below(256);
+    if let Some(what) = roll.checked_sub(MEMORY_ROLLS_FROM) {
+        change_memory(pair, what, pair.hash(key));
+    }
+    match roll % 8 {
         0..=2 => touch(pair, walk, key..key + 1, |pair, key| pair.insert(key, step)),
         3 => touch(pair, walk, key..key + 1, |pair, key| pair.remove(key)),
         4 => touch(pair, walk, key..key + 1, |pair, key| pair.change(key, step)),
@@ -51,6 +61,27 @@ fn play_step(dice: &mut Dice, pair: &mut Pair, walk: &mut Option<Walk>, step: u6
     }
     let found = pair.table.find(pair.hash(key), &key.to_le_bytes());
     assert_eq!(found.map(|probe| probe.1), pair.twin.get(&key).copied());
+}
+
+/// Slow memory fills, tables are to lie elsewhere, or blocks move, of which the table's content
+/// knows nothing. A process may have no slow memory: then all lies where it lies.
+fn change_memory(pair: &mut Pair, what: usize, from: u64) {
+    match what {
+        0..=2 => heap::set_tables(Memory::Slow),
+        3..=5 => heap::set_tables(Memory::Fast),
+        6 | 7 => slow::set_full(true),
+        8..=10 => slow::set_full(false),
+        _ => {
+            // Every other block that the walk comes to.
+            let mut is_wanted = false;
+            let wanted = &mut |_: Met<'_>| {
+                is_wanted = !is_wanted;
+                is_wanted
+            };
+            let next = pair.table.move_blocks(from, 16, &mut Mover::new(wanted), |_, _| ());
+            assert!(next.is_none_or(|next| next > from), "the walk goes on");
+        }
+    }
 }
 
 /// What a walk has to visit, and what it has visited.
