@@ -174,7 +174,7 @@ fn a_device_that_cannot_be_used_says_why() {
     let why = refusal(&Arc::new(Device { bytes, is_read_only: true }));
     assert!(why.starts_with("it cannot be written: "), "{why}");
     let device = Device::blank(LENGTH);
-    let room = LENGTH - START;
+    let room = (LENGTH - START) & !(DIRECT_BLOCK_BYTES as u64 - 1);
     let why = taken_for(&device, room + 1).err().expect("it is refused");
     assert_eq!(why, format!("tier-max is {}, and the device has room for {room} bytes", room + 1));
     assert!(device.bytes().iter().all(|byte| *byte == 0), "it is not marked");
