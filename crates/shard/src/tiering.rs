@@ -89,6 +89,10 @@ pub struct TieringLimits {
     pub encoded_per_turn: usize,
     /// Entries of flushed databases whose places are given back in one turn.
     pub released_per_turn: usize,
+    /// Bytes of the end of the file that are given back at once, ten times a second at most. The
+    /// thread that writes does it, and a device may discard slowly: 1 GiB takes 0.1 s if it
+    /// discards 10 GiB/s (a guess).
+    pub shrunk_bytes_max: u64,
 }
 
 impl Default for TieringLimits {
@@ -102,6 +106,7 @@ impl Default for TieringLimits {
             built_bytes_min: 4 << 10,
             encoded_per_turn: 128 << 10,
             released_per_turn: 1024,
+            shrunk_bytes_max: 1 << 30,
         }
     }
 }
@@ -479,8 +484,8 @@ impl Tiering {
         self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
     }
 
-    /// Gives the end of the file back that the tier has no use for. Not for every segment that
-    /// comes and goes at its end.
+    /// Gives the end of the file back that the tier has no use for, a part of it at a time: writes
+    /// wait meanwhile. Not for every segment that comes and goes at its end.
     fn shrink(&mut self, keyspace: &mut Keyspace) {
         if self.now.since(self.shrunk_at) < SHRINK_NANOS {
             return;
@@ -492,6 +497,7 @@ impl Tiering {
             self.file_bytes = wanted;
             return;
         }
+        let wanted = wanted.max(self.file_bytes.saturating_sub(self.limits.shrunk_bytes_max));
         let file = Arc::clone(&self.file);
         // Behind the writes under way, and before those to come.
         self.writes.submit(Box::new(move || -> DiskOutcome {

@@ -87,7 +87,8 @@ impl DiskFile for File {
         Ok(())
     }
 
-    fn set_length(&self, _length: u64) -> io::Result<()> {
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.lock().expect("no test panics with it").resize(length as usize, 0);
         Ok(())
     }
 
@@ -509,4 +510,38 @@ fn reads_under_way_take_a_part_of_maxmemory_and_count_with_what_is_made_of_them(
     tiered.keyspace.spill_all(NOW);
     assert!(tiered.fetch("four"), "a thread decodes it");
     assert_eq!(coming(&tiered), read_bytes(&tiered, "four"));
+}
+
+#[test]
+fn the_end_of_the_file_is_given_back_bit_by_bit_and_what_comes_meanwhile_stays() {
+    let mut tiered = Tiered::new();
+    let step = 2 * LIMITS.segment_bytes as u64;
+    tiered.tiering.limits.shrunk_bytes_max = step;
+    let length = |tiered: &Tiered| tiered.tiering.file.length().expect("it is in memory");
+    let mut looks = 0;
+    let mut look = |tiered: &mut Tiered| {
+        looks += 1;
+        let now = MonotonicNanos(looks * SHRINK_NANOS);
+        tiered.tiering.poll(&mut tiered.keyspace, now, &mut Vec::new());
+        tiered.writes.run();
+    };
+    tiered.fill();
+    look(&mut tiered);
+    let before = length(&tiered);
+    assert!(before > 2 * step, "{before}");
+    tiered.flush();
+    look(&mut tiered);
+    assert_eq!(length(&tiered), before - step);
+    tiered.put("key", 2);
+    tiered.keyspace.cold_mut().expect("it has a tier").tier.close_pieces();
+    while length(&tiered) > step {
+        let before = length(&tiered);
+        look(&mut tiered);
+        assert!(length(&tiered) < before && length(&tiered) >= before - step);
+    }
+    look(&mut tiered);
+    let place = tiered.place("key").expect("it is not in memory");
+    let cold = tiered.keyspace.cold().expect("it has a tier");
+    assert!(!cold.tier.in_memory(place, &mut Vec::new()), "it was written");
+    assert!(tiered.is_whole());
 }
