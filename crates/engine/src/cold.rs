@@ -106,7 +106,7 @@ pub struct ColdStatistics {
     pub spilled: Cell<u64>,
     pub spilled_by_writing: Cell<u64>,
     /// Long values that were encoded in vain, in part or as a whole: they were changed or needed
-    /// meanwhile.
+    /// meanwhile, fit into no record, or the store had no segment for them any more.
     pub encoded_in_vain: Cell<u64>,
     /// Values that came back into memory.
     pub fetched: Cell<u64>,
