@@ -106,7 +106,7 @@ pub struct ColdStatistics {
     pub spilled: Cell<u64>,
     pub spilled_by_writing: Cell<u64>,
     /// Long values that were encoded in vain, in part or as a whole: they were changed or needed
-    /// meanwhile.
+    /// meanwhile, fit into no record, or the store had no segment for them any more.
     pub encoded_in_vain: Cell<u64>,
     /// Values that came back into memory.
     pub fetched: Cell<u64>,
@@ -139,7 +139,8 @@ pub struct ColdStore {
     own_pins: usize,
     /// Databases that were flushed: their places are given back bit by bit.
     leaving: VecDeque<Leaving>,
-    /// Bytes of values that are being read to come into memory: there must be room for them.
+    /// Memory of the reads of values that come, in bytes: what is read, and what is made of it by
+    /// threads. There must be room for it.
     pub coming_bytes: usize,
     /// The long value that is being encoded.
     encoding: Option<Encoding>,

@@ -71,7 +71,7 @@ impl MemoryFile {
         cold.tier.close_pieces();
         while let Some(write) = cold.tier.next_write() {
             let mut sealed = Vec::new();
-            let start = write.seal(&Self::sealer(), &mut sealed);
+            let start = write.seal_part(&Self::sealer(), 0..write.length(), &mut sealed);
             let (from, piece) = (write.offset() as usize, &sealed[start..]);
             let mut bytes = self.bytes.borrow_mut();
             let len = bytes.len().max(from + piece.len());

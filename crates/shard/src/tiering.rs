@@ -76,7 +76,8 @@ pub struct TieringLimits {
     /// Reads under way; others wait for one of them. More only wait at the device, where the log's
     /// sync waits behind them: 32 reads of 4 KiB take half a millisecond together.
     pub reads_max: usize,
-    /// Bytes of all reads under way; one read may exceed them.
+    /// Memory of all reads under way, in bytes; one read may exceed them. A
+    /// sixteenth of `maxmemory` if that is less.
     pub read_bytes_max: usize,
     /// Buckets of the tables that are looked into for values that may go, between two looks at the
     /// clock: some 20 µs.
@@ -89,6 +90,10 @@ pub struct TieringLimits {
     pub encoded_per_turn: usize,
     /// Entries of flushed databases whose places are given back in one turn.
     pub released_per_turn: usize,
+    /// Bytes of the end of the file that are given back at once, ten times a second at most. The
+    /// thread that writes does it, and a device may discard slowly: 1 GiB takes 0.1 s if it
+    /// discards 10 GiB/s (a guess).
+    pub shrunk_bytes_max: u64,
 }
 
 impl Default for TieringLimits {
@@ -102,6 +107,7 @@ impl Default for TieringLimits {
             built_bytes_min: 4 << 10,
             encoded_per_turn: 128 << 10,
             released_per_turn: 1024,
+            shrunk_bytes_max: 1 << 30,
         }
     }
 }
@@ -129,6 +135,7 @@ pub struct Tiering {
     limits: TieringLimits,
     capacity_bytes: u64,
     reading: BTreeMap<DiskTicket, Wanted>,
+    /// Memory that they take, and the values that they bring.
     reading_bytes: usize,
     /// Reads that wait for one under way to end, and those of them that are for requests which need
     /// many values: these leave room for others.
@@ -162,6 +169,8 @@ struct Wanted {
     /// A long one that waits for its write is decoded as others are, and not read.
     shared: Option<Shared>,
     tries: u32,
+    /// Bytes of memory that count for it while it is read.
+    memory_bytes: usize,
     /// One of many that a request needs.
     is_bulk: bool,
 }
@@ -191,6 +200,9 @@ pub enum Made {
     /// Values must go, and can at once.
     More,
 }
+
+/// The part of `maxmemory` that reads under way may take. What they bring has to leave again.
+const READING_SHARE: usize = 16;
 
 /// Tries to read a record before its value counts as lost.
 const TRIES_MAX: u32 = 2;
@@ -305,7 +317,7 @@ impl Tiering {
         self.wanted.insert(place.bits(), hash);
         let is_bulk = count > self.limits.reads_max;
         let queue = if is_bulk { &mut self.queued_bulk } else { &mut self.queued };
-        queue.push_back(Wanted { hash, read, shared, tries: 0, is_bulk });
+        queue.push_back(Wanted { hash, read, shared, tries: 0, memory_bytes: 0, is_bulk });
         self.submit_reads(keyspace);
         true
     }
@@ -326,9 +338,18 @@ impl Tiering {
         self.wanted.contains_key(&place.bits())
     }
 
+    /// Memory of reads from which on none is begun, in bytes.
+    fn reading_bytes_max(&self, keyspace: &Keyspace) -> usize {
+        match keyspace.settings.maxmemory as usize {
+            0 => self.limits.read_bytes_max,
+            maxmemory => self.limits.read_bytes_max.min(maxmemory / READING_SHARE),
+        }
+    }
+
     fn submit_reads(&mut self, keyspace: &mut Keyspace) {
+        let bytes_max = self.reading_bytes_max(keyspace);
         while self.reading.len() < self.limits.reads_max
-            && (self.reading.is_empty() || self.reading_bytes < self.limits.read_bytes_max)
+            && (self.reading.is_empty() || self.reading_bytes < bytes_max)
             && let Some(mut wanted) = self.next_queued()
         {
             self.reading_bulk += usize::from(wanted.is_bulk);
@@ -336,12 +357,13 @@ impl Tiering {
             let (read, shared) = (wanted.read, wanted.shared.take());
             let is_long = read.length() > self.limits.built_bytes_min;
             let builder = is_long.then(|| keyspace.builder());
-            self.reading_bytes += read.length();
             if shared.is_none() {
                 self.statistics.reads += 1;
                 self.statistics.read_bytes += read.length() as u64;
             }
             let fetch = Fetch { file, sealer, read, shared, builder };
+            wanted.memory_bytes = fetch.memory_bytes();
+            self.reading_bytes += wanted.memory_bytes;
             let job = move || -> DiskOutcome { Box::new(fetch.run()) };
             self.reading.insert(self.reads.submit(Box::new(job)), wanted);
         }
@@ -375,7 +397,7 @@ impl Tiering {
                 self.snapshot.take(ticket, outcome, keyspace, &mut self.statistics);
                 continue;
             };
-            self.reading_bytes -= wanted.read.length();
+            self.reading_bytes -= wanted.memory_bytes;
             self.reading_bulk -= usize::from(wanted.is_bulk);
             let place = wanted.read.place();
             let brought = outcome.downcast::<Fetched>().map(|brought| *brought);
@@ -463,8 +485,8 @@ impl Tiering {
         self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
     }
 
-    /// Gives the end of the file back that the tier has no use for. Not for every segment that
-    /// comes and goes at its end.
+    /// Gives the end of the file back that the tier has no use for, a part of it at a time: writes
+    /// wait meanwhile. Not for every segment that comes and goes at its end.
     fn shrink(&mut self, keyspace: &mut Keyspace) {
         if self.now.since(self.shrunk_at) < SHRINK_NANOS {
             return;
@@ -476,6 +498,7 @@ impl Tiering {
             self.file_bytes = wanted;
             return;
         }
+        let wanted = wanted.max(self.file_bytes.saturating_sub(self.limits.shrunk_bytes_max));
         let file = Arc::clone(&self.file);
         // Behind the writes under way, and before those to come.
         self.writes.submit(Box::new(move || -> DiskOutcome {

@@ -117,6 +117,7 @@ impl Tiered {
             built_bytes_min: *random.choose(&[0, 4 << 10, 16 << 10]),
             encoded_per_turn: *random.choose(&[64, 1 << 10, 256 << 10]),
             released_per_turn: *random.choose(&[1, 8, 1024]),
+            shrunk_bytes_max: 64 << 10,
         };
         let bytes_max = *random.choose(&[512 << 10, 1 << 20, 8 << 20]);
         Self { pressure, limits, bytes_max }

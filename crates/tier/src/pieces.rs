@@ -51,13 +51,9 @@ impl Write {
         self.piece.bytes.len()
     }
 
-    /// Fills `out` with the encrypted pages; returns where in it they begin: at a multiple of
-    /// [`PAGE_BYTES`] in memory, as a device wants them. They end where `out` ends.
-    pub fn seal(&self, sealer: &Sealer, out: &mut Vec<u8>) -> usize {
-        self.seal_part(sealer, 0..self.length(), out)
-    }
-
-    /// As [`Self::seal`], of whole pages of it.
+    /// Replaces what is in `out` by these pages of the piece, encrypted; `part` begins and ends
+    /// at a multiple of [`PAGE_BYTES`]. Returns where in `out` they begin: at such a multiple in
+    /// memory, as a device wants them. They end where `out` ends.
     pub fn seal_part(&self, sealer: &Sealer, part: Range<usize>, out: &mut Vec<u8>) -> usize {
         let Piece { offset, generation, bytes, .. } = &*self.piece;
         let start = base::disk::block_buffer(out, part.len());

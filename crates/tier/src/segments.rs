@@ -360,6 +360,10 @@ impl Segments {
         self.free.len() + (self.capacity as usize).saturating_sub(self.table.len())
     }
 
+    pub(crate) fn cleaning_count(&self) -> u32 {
+        self.cleanings
+    }
+
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }

@@ -83,7 +83,7 @@ impl Driven {
     /// Writes the first bytes of a piece, whatever its fate.
     fn write(&mut self, write: &Write, bytes: usize) {
         let mut pages = Vec::new();
-        let start = write.seal(&self.sealer, &mut pages);
+        let start = write.seal_part(&self.sealer, 0..write.length(), &mut pages);
         assert!(pages.as_ptr().wrapping_add(start).addr().is_multiple_of(PAGE_BYTES));
         assert_eq!(pages.len() - start, write.length());
         let offset = write.offset() as usize;

@@ -15,7 +15,8 @@ use std::fmt;
 /// Why a record was not put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Too many bytes in memory wait for their write. Try again after the next one.
+    /// Too many bytes in memory wait for their write. Try again after the next one. Of a draft also
+    /// that it has no segment, and one may come free soon: it is being cleaned, or held.
     Behind,
     /// The tier is as full as it may become, or no segment is free for the record. Try again when
     /// records were released or a segment was cleaned.
@@ -107,7 +108,8 @@ impl Tier {
     /// ([`Self::give_up_draft`]).
     ///
     /// # Errors
-    /// See [`Refused`]: judged as if the content were as long as it may be.
+    /// See [`Refused`]: judged as if the content were as long as it may be, and were put now. So
+    /// nothing is written in vain but what others take the segment from meanwhile.
     pub fn begin_draft(&mut self, content_bytes_max: usize) -> Result<Draft, Refused> {
         let length = record::length(content_bytes_max);
         if length > self.limits.record_bytes_max {
@@ -116,7 +118,9 @@ impl Tier {
         if !self.segments.has_room_for(length) {
             return Err(Refused::Full);
         }
-        self.check_buffers(Sort::Demoted, length.next_multiple_of(PAGE_BYTES))?;
+        let padded = length.next_multiple_of(PAGE_BYTES);
+        self.check_segment(padded)?;
+        self.check_buffers(Sort::Demoted, padded)?;
         let draft = Draft::reserved_for(content_bytes_max);
         self.drafted += draft.reserved;
         Ok(draft)
@@ -478,6 +482,17 @@ impl Tier {
         let left = if sort == Sort::Demoted { self.limits.piece_bytes } else { 0 };
         let fits = self.buffered_bytes() + bytes + left <= self.limits.buffered_bytes_max;
         if fits { Ok(()) } else { Err(Refused::Behind) }
+    }
+
+    /// Refuses a draft of values that memory has no room for, if it would have no segment now.
+    fn check_segment(&self, padded: usize) -> Result<(), Refused> {
+        let Limits { segment_bytes, reserve_segments, .. } = self.limits;
+        let fits = self.demoted.rest_without_piece(segment_bytes) >= padded;
+        if fits || self.segments.free_count() > reserve_segments {
+            return Ok(());
+        }
+        let comes = self.segments.cleaning_count() > 0 || self.has_waiting();
+        Err(if comes { Refused::Behind } else { Refused::Full })
     }
 
     /// Opens a new segment if the open one has fewer than so many bytes left.

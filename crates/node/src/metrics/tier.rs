@@ -50,9 +50,11 @@ pub(super) const FIGURES: [Read<TierReport>; 28] = [
     counter("kiln_tier_spilled_by_writing_total", "Those of them that were written for it.", |t| {
         t.values.spilled_by_writing.get()
     }),
-    counter("kiln_tier_encoded_in_vain_total", "Long values that were encoded in vain.", |t| {
-        t.values.encoded_in_vain.get()
-    }),
+    counter(
+        "kiln_tier_encoded_in_vain_total",
+        "Long values that were encoded and stayed: changed, needed, too long, or the tier full.",
+        |t| t.values.encoded_in_vain.get(),
+    ),
     gauge("kiln_tier_behind_millis", "How long writes have been waiting for the tier.", |t| {
         t.behind_millis
     }),

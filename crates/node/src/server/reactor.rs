@@ -338,13 +338,13 @@ impl Server {
     /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
     fn evict(&mut self) {
         if self.core.stopping.is_some() {
+            self.has_more_to_evict = false;
             return;
         }
-        self.has_more_to_evict = match self.core.make_room(None) {
-            Room::More => true,
-            Room::Behind => self.core.encodes_next_turn(),
-            _ => false,
-        };
+        let room = self.core.make_room(None);
+        // A long value on its way is finished though memory is not short any more, and each turn
+        // goes on with it: until then it holds buffers that others need.
+        self.has_more_to_evict = room == Room::More || self.core.encodes_next_turn();
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

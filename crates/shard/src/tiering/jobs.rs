@@ -5,6 +5,7 @@ use engine::cold::{self, Builder, ColdSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use tier::{Read, Sealer, Shared, Write};
@@ -50,21 +51,40 @@ impl Fetch {
         match (shared, builder) {
             (Some(shared), Some(builder)) => builder.build(shared.content()),
             (Some(shared), None) => Ok(cold::Brought::Content(shared.content().to_vec())),
-            (None, Some(builder)) => builder.build(&read_record(&*file, &sealer, &read)?),
+            (None, Some(builder)) => {
+                let (buffer, content) = read_pages(&*file, &sealer, &read)?;
+                builder.build(&buffer[content])
+            }
             (None, None) => read_record(&*file, &sealer, &read).map(cold::Brought::Content),
         }
+    }
+
+    /// Bytes of memory that it takes at most, until the value has come: what is read, and what is
+    /// made of it. A record that need not be read counts among the tier's buffers already.
+    pub fn memory_bytes(&self) -> usize {
+        let read_bytes = if self.shared.is_some() { 0 } else { self.read.length() };
+        read_bytes + self.read.length()
     }
 }
 
 /// Reads a record of the file and proves it.
 pub(super) fn read_record(file: &dyn DiskFile, sealer: &Sealer, read: &Read) -> Brought {
+    read_pages(file, sealer, read).map(|(buffer, content)| buffer[content].to_vec())
+}
+
+/// As [`read_record`], without a copy: the content is a range of what is brought.
+fn read_pages(
+    file: &dyn DiskFile,
+    sealer: &Sealer,
+    read: &Read,
+) -> Result<(Vec<u8>, Range<usize>), String> {
     let mut buffer = Vec::new();
     let start = block_buffer(&mut buffer, read.length());
     buffer.resize(start + read.length(), 0);
     let pages = &mut buffer[start..];
     read_all_at(file, read.offset(), pages)?;
     let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
-    Ok(pages[content.range].to_vec())
+    Ok((buffer, start + content.range.start..start + content.range.end))
 }
 
 /// Reads for whoever cannot wait.

@@ -87,7 +87,8 @@ impl DiskFile for File {
         Ok(())
     }
 
-    fn set_length(&self, _length: u64) -> io::Result<()> {
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.lock().expect("no test panics with it").resize(length as usize, 0);
         Ok(())
     }
 
@@ -465,5 +466,82 @@ fn a_long_value_leaves_over_several_turns_in_which_others_wait() {
     assert!(turns > 4, "{turns}");
     assert!(tiered.place("set").is_some());
     tiered.settle();
+    assert!(tiered.is_whole());
+}
+
+#[test]
+fn reads_under_way_take_a_part_of_maxmemory_and_count_with_what_is_made_of_them() {
+    let mut tiered = Tiered::with(long_limits());
+    let keys = ["one", "two", "three"];
+    for key in keys {
+        tiered.push(key, 9000);
+        tiered.keyspace.spill_all(NOW);
+        tiered.settle();
+    }
+    let read_bytes = |tiered: &Tiered, key: &str| {
+        let place = tiered.place(key).expect("it is not in memory");
+        tiered.keyspace.cold().expect("it has a tier").tier.read(place).length()
+    };
+    let coming = |tiered: &Tiered| tiered.keyspace.cold().expect("it has a tier").coming_bytes;
+    let bytes = read_bytes(&tiered, "one");
+    // A read has room whatever the limit is, a second one if the first has not exceeded it.
+    for (share, at_once) in [(1, 1), (2 * bytes, 1), (2 * bytes + 1, 2), (usize::MAX / 16, 3)] {
+        tiered.keyspace.settings.maxmemory = (READING_SHARE * share) as u64;
+        let used = tiered.keyspace.used_bytes();
+        for key in keys {
+            assert!(tiered.fetch(key), "it lies on the file");
+        }
+        assert_eq!(tiered.reads.jobs().queued.len(), at_once, "{share}");
+        assert_eq!(coming(&tiered), at_once * 2 * bytes);
+        assert_eq!(tiered.keyspace.used_bytes(), used + coming(&tiered));
+        while coming(&tiered) > 0 {
+            // What was read and is not taken up yet still counts.
+            let before = coming(&tiered);
+            tiered.reads.run();
+            assert_eq!(coming(&tiered), before);
+            tiered.poll();
+        }
+        assert!(keys.iter().all(|key| tiered.place(key).is_none()));
+        tiered.keyspace.spill_all(NOW);
+    }
+    assert!(tiered.is_whole());
+    // The bytes of what is not written yet count among the buffers.
+    tiered.push("four", 9000);
+    tiered.keyspace.spill_all(NOW);
+    assert!(tiered.fetch("four"), "a thread decodes it");
+    assert_eq!(coming(&tiered), read_bytes(&tiered, "four"));
+}
+
+#[test]
+fn the_end_of_the_file_is_given_back_bit_by_bit_and_what_comes_meanwhile_stays() {
+    let mut tiered = Tiered::new();
+    let step = 2 * LIMITS.segment_bytes as u64;
+    tiered.tiering.limits.shrunk_bytes_max = step;
+    let length = |tiered: &Tiered| tiered.tiering.file.length().expect("it is in memory");
+    let mut looks = 0;
+    let mut look = |tiered: &mut Tiered| {
+        looks += 1;
+        let now = MonotonicNanos(looks * SHRINK_NANOS);
+        tiered.tiering.poll(&mut tiered.keyspace, now, &mut Vec::new());
+        tiered.writes.run();
+    };
+    tiered.fill();
+    look(&mut tiered);
+    let before = length(&tiered);
+    assert!(before > 2 * step, "{before}");
+    tiered.flush();
+    look(&mut tiered);
+    assert_eq!(length(&tiered), before - step);
+    tiered.put("key", 2);
+    tiered.keyspace.cold_mut().expect("it has a tier").tier.close_pieces();
+    while length(&tiered) > step {
+        let before = length(&tiered);
+        look(&mut tiered);
+        assert!(length(&tiered) < before && length(&tiered) >= before - step);
+    }
+    look(&mut tiered);
+    let place = tiered.place("key").expect("it is not in memory");
+    let cold = tiered.keyspace.cold().expect("it has a tier");
+    assert!(!cold.tier.in_memory(place, &mut Vec::new()), "it was written");
     assert!(tiered.is_whole());
 }

@@ -4,6 +4,7 @@
 use base::MonotonicNanos;
 use base::driver::Driver;
 use base::time::MILLISECOND;
+use engine::cold::{ColdLimits, ColdStore};
 use engine::digest::Digest;
 use node::{Limits, Scratch, Server, Stop};
 use shard::tiering::TieringLimits;
@@ -508,4 +509,36 @@ fn who_waits_for_memory_lets_the_loop_sleep() {
         single.received.extend(single.client.received());
     }
     assert_eq!(single.received, b"+OK\r\n", "it had its turn");
+}
+
+#[test]
+fn a_long_value_on_its_way_is_finished_at_once_though_memory_is_not_short_any_more() {
+    let cold = ColdLimits { slice_bytes: 4 << 10, ..ColdLimits::default() };
+    let limits = TieringLimits { cold, encoded_per_turn: 1 << 10, ..TieringLimits::default() };
+    let pressure = Pressure::Memory(LARGE_MEMORY);
+    let tier = Tiered { pressure, limits, bytes_max: 256 << 20 };
+    let mut single = Single::new(Some(tier));
+    for _ in 0..20 {
+        single.line(&format!("RPUSH list{}", format!(" {}", "v".repeat(100)).repeat(100)));
+    }
+    let encodes = |single: &Single| {
+        let cold = single.keyspace().cold();
+        cold.is_some_and(ColdStore::encodes_next_turn)
+    };
+    assert!(!encodes(&single));
+    let used = single.keyspace().used_bytes();
+    single.line(&format!("CONFIG SET maxmemory {}", used - 1000));
+    assert!(encodes(&single));
+    single.line(&format!("CONFIG SET maxmemory {}", 2 * used));
+    let mut turns = 0;
+    while encodes(&single) {
+        assert_eq!(single.server.wait_nanos(), Some(0), "it takes a tick for each slice");
+        single.turn();
+        turns += 1;
+    }
+    assert!(turns > 10, "{turns}");
+    assert_eq!(single.keyspace().cold_keys(), 1);
+    (0..10).for_each(|_| single.turn());
+    assert!(single.server.wait_nanos() > Some(0), "nothing is left to do");
+    assert_eq!(single.line("LLEN list"), Reply::Integer(2000));
 }

@@ -287,3 +287,33 @@ fn a_tier_that_shrinks_does_not_outgrow_its_device() {
         assert_eq!(segments.take_for_survivors().is_some(), is_room, "{device} segments");
     }
 }
+
+#[test]
+fn no_draft_is_begun_that_would_have_no_segment_in_the_end() {
+    let mut driven = Driven::new(LIMITS, 16);
+    let mut dice = Dice(5);
+    let mut refused = None;
+    while refused != Some(Refused::Full) {
+        driven.write_all();
+        let key = dice.below(1000);
+        refused = driven.set(key, content(key, 500)).err();
+    }
+    driven.close();
+    (0..100).for_each(|key| driven.remove(key));
+    assert_eq!(driven.tier.figures().free_segments, LIMITS.reserve_segments as u64);
+    assert!(
+        driven.tier.figures().occupied_bytes < 10 * (64 << 10),
+        "fill is not what is in the way"
+    );
+    assert_eq!(driven.tier.begin_draft(18_000).err(), Some(Refused::Full));
+    assert_eq!(driven.tier.figures().buffered_bytes, 0);
+    // A segment that is cleaned, or held, will be free.
+    let cleaning = driven.tier.begin_cleaning().unwrap();
+    assert_eq!(driven.tier.begin_draft(18_000).err(), Some(Refused::Behind));
+    driven.tier.end_cleaning(&cleaning);
+    driven.clean();
+    driven.write_all();
+    let draft = driven.tier.begin_draft(18_000).unwrap();
+    driven.tier.give_up_draft(draft);
+    driven.check();
+}
