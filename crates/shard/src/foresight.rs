@@ -124,8 +124,8 @@ impl Foresight {
         (self.bytes, self.values, self.refused) = (0, 0, None);
     }
 
-    /// Moves values out of memory, as [`Tiering::make_room`] does, for who applies the records: what
-    /// is pinned for these goes only when they are applied, so nobody waits for it.
+    /// Moves values out of memory, as [`Tiering::make_room`] does, for who applies the records:
+    /// what is pinned for these goes only when they are applied, so nobody waits for it.
     pub fn make_room(
         &self,
         keyspace: &mut Keyspace,

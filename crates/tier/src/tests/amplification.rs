@@ -3,8 +3,8 @@
 use super::*;
 
 /// Overwrites random keys of a tier that is filled as far as it may be, and tells how many bytes
-/// were written for each byte put, once that is steady. So many percent of the keys are removed first:
-/// what records leave unused varies, and a value is put before the old one is released.
+/// were written for each byte put, once that is steady. So many percent of the keys are removed
+/// first: what records leave unused varies, and a value is put before the old one is released.
 fn amplification(spare_percent: u64, content_bytes: impl Fn(u64) -> usize) -> f64 {
     let limits = Limits { segment_bytes: 16 << 10, piece_bytes: 4 << 10, ..LIMITS };
     let limits = Limits { record_bytes_max: 16 << 10, ..limits };
