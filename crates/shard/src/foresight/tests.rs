@@ -83,8 +83,11 @@ impl Scene {
     }
 
     fn read(&mut self) {
-        self.tiered.reads.run();
-        self.tiered.poll();
+        // Of little memory reads take one after another.
+        for _ in 0..8 {
+            self.tiered.reads.run();
+            self.tiered.poll();
+        }
     }
 
     fn blocking_reads(&self) -> u64 {
