@@ -372,17 +372,18 @@ impl Keyspace {
         snapshot.is_some_and(|snapshot| snapshot.holds(self.database(id), entry.key()))
     }
 
-    /// The rank that a third of the values in memory reach, by a sample.
+    /// The rank that a third of the values in memory reach that may go, by a sample.
     fn high_rank(&self, cold: &mut ColdStore, now: UnixMillis) -> u32 {
         let mut ranks = Vec::with_capacity(2 * SAMPLE_VALUES);
-        let filled = self.databases.iter().filter(|database| !database.is_empty());
-        let most = filled.max_by_key(|database| database.len() - database.cold_keys);
-        let Some(database) = most else { return 0 };
+        let filled = self.databases().filter(|(_, database)| !database.is_empty());
+        let most = filled.max_by_key(|(_, database)| database.len() - database.cold_keys);
+        let Some((id, database)) = most else { return 0 };
         for _ in 0..SAMPLE_BUCKETS / BUCKETS_AT_ONCE {
             cold.hand.chance = cold.hand.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let from = cold.hand.chance.wrapping_mul(0xbf58_476d_1ce4_e5b9);
             database.table.sweep(from, BUCKETS_AT_ONCE, |entry| {
-                if may_go(entry.value()) {
+                // What must stay, however idle, would hide what may go.
+                if self.may_spill(id, entry, &cold.limits, now) {
                     ranks.push(rank(entry, now, &self.settings));
                 }
             });

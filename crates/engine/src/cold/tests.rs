@@ -559,3 +559,21 @@ fn what_a_snapshot_writes_in_pieces_stays_though_it_was_fetched_for_one_use() {
     }
     assert_eq!(keyspace.snapshot_keys(), 1);
 }
+
+#[test]
+fn idle_values_that_must_stay_hide_none_that_may_go() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..3000 {
+        set(&mut keyspace, 0, &format!("short{number}"), &[b's'; 20]);
+    }
+    keyspace.now = UnixMillis(NOW.0 + 3_600_000);
+    for number in 0..300 {
+        set(&mut keyspace, 0, &format!("long{number}"), &[b'l'; 500]);
+    }
+    let wanted = keyspace.used_bytes() - 100_000;
+    while keyspace.used_bytes() > wanted {
+        let over = keyspace.used_bytes() - wanted;
+        assert_ne!(keyspace.spill(over, 64, keyspace.now), Spilled::Nothing);
+        file.write(&mut keyspace);
+    }
+}

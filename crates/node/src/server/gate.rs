@@ -164,7 +164,9 @@ impl Server {
         if self.suspended.is_none() {
             let room = self.core.make_room(Some(client));
             self.core.is_short_of_room = room == Room::None;
-            if room == Room::Behind && demand.has(Demand::ROOM) {
+            // A script may write later. It waits as well, or scripts would take what they like.
+            let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
+            if room == Room::Behind && may_grow {
                 self.core.put_off += 1;
                 return Verdict::Later;
             }

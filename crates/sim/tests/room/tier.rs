@@ -483,12 +483,19 @@ fn what_is_flushed_gives_its_space_back() {
 
 #[test]
 fn who_waits_for_memory_lets_the_loop_sleep() {
+    for command in ["SET", "EVAL return(redis.call('SET',KEYS[1],ARGV[1])) 1"] {
+        waits_for_memory(command);
+    }
+}
+
+/// Sends writes until one has to wait.
+fn waits_for_memory(command: &str) {
     let mut single = with_large_values();
     single.disk.set_failed_writes(1000);
     // The clock stands still: the device counts as slow, and not yet as one that takes nothing.
     let mut unanswered = 0;
     for number in 0..2000 {
-        let words = format!("SET more{number} {}", "v".repeat(10_000));
+        let words = format!("{command} more{number} {}", "v".repeat(10_000));
         let words: Words = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
         single.client.send(&encoded(&words));
         (0..4).for_each(|_| single.turn());
