@@ -75,7 +75,7 @@ impl Draft {
     pub(crate) fn into_piece(self, place: Place, generation: u32, hash: u64) -> Vec<u8> {
         let Self { mut bytes, checksum, .. } = self;
         let content_bytes = bytes.len() - HEADER_BYTES;
-        let header = record::header(place, generation, hash, content_bytes, checksum);
+        let header = record::header_of_draft(place, generation, hash, content_bytes, checksum);
         bytes[..HEADER_BYTES].copy_from_slice(&header);
         bytes.resize(place.length().next_multiple_of(PAGE_BYTES), 0);
         bytes

@@ -47,14 +47,15 @@ pub(crate) fn length(content_bytes: usize) -> usize {
 /// Appends the record of a content, which will lie at `place`.
 pub(crate) fn append(into: &mut Vec<u8>, place: Place, generation: u32, hash: u64, content: &[u8]) {
     let end = into.len() + place.length();
-    let of_content = crc32c::crc32c(content);
-    into.extend_from_slice(&header(place, generation, hash, content.len(), of_content));
+    let checksum = checksum(place, generation, hash, content);
+    into.extend_from_slice(&header(checksum, content.len(), hash));
     into.extend_from_slice(content);
     into.resize(end, 0);
 }
 
-/// What stands before a content of so many bytes, whose own checksum is `of_content`.
-pub(crate) fn header(
+/// What stands before a content of so many bytes, whose own checksum is `of_content`. Two checksums
+/// are combined in a microsecond or two, in which a short content is computed several times over.
+pub(crate) fn header_of_draft(
     place: Place,
     generation: u32,
     hash: u64,
@@ -62,7 +63,10 @@ pub(crate) fn header(
     of_content: u32,
 ) -> [u8; HEADER_BYTES] {
     let about = crc32c::crc32c(&about(place, generation, hash, content_bytes));
-    let checksum = crc32c::crc32c_combine(about, of_content, content_bytes);
+    header(crc32c::crc32c_combine(about, of_content, content_bytes), content_bytes, hash)
+}
+
+fn header(checksum: u32, content_bytes: usize, hash: u64) -> [u8; HEADER_BYTES] {
     let content_bytes = u32::try_from(content_bytes).expect("limits bound a content");
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&checksum.to_le_bytes());
