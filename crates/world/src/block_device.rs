@@ -129,6 +129,7 @@ mod tests {
     #[test]
     fn what_is_no_block_device_is_not_taken_for_one() {
         let path = std::env::temp_dir().join(format!("kiln-block-device-{}", std::process::id()));
+        // Of an earlier run: as a rule none is there.
         let _ = RealDisk.remove(&path);
         let file = RealDisk.create_new(&path).expect("there is room");
         file.write_at(0, &[7; 100]).expect("there is room");

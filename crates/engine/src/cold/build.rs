@@ -8,13 +8,13 @@ use crate::work::Work;
 use structures::KeyHasher;
 use structures::entry::Payload;
 
-/// What is known of a keyspace by whoever decodes values for it, on another thread.
+/// Settings and seed of a keyspace, with which another thread decodes values for it.
 pub struct Builder {
     settings: Settings,
     hasher: KeyHasher,
 }
 
-/// What was read of the store for a key, as far as it is decoded. Made where nobody waits.
+/// A value as it was read of the store, decoded if it is long. Made by the thread that reads.
 pub enum Brought {
     /// The content of a record.
     Content(Vec<u8>),
@@ -41,7 +41,7 @@ impl Builder {
 }
 
 impl Keyspace {
-    /// What decodes values for this keyspace elsewhere.
+    /// A decoder of values for this keyspace, for another thread.
     pub fn builder(&self) -> Builder {
         Builder { settings: self.settings.clone(), hasher: self.hasher }
     }

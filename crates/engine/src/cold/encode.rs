@@ -17,11 +17,11 @@ use base::{DatabaseId, UnixMillis};
 use structures::entry::ValueRef;
 use tier::{Draft, Refused};
 
-/// What is one string is copied so many times as fast as elements are encoded, about.
+/// Speed of copying a string, in times that of encoding elements, about.
 const COPIED_SHARE: usize = 16;
 
-/// What an encoding may be longer than the value in memory: this part of it, and these bytes. None
-/// is, as a rule. A stream of many pending entries may be.
+/// Bytes that an encoding may have beyond the value's in memory: this part of them, and so many. As
+/// a rule it has none; that of a stream with many pending entries may.
 const LONGER_SHARE: usize = 8;
 const LONGER_BYTES: usize = 256;
 
