@@ -145,7 +145,9 @@ impl Core {
         if !self.is_out_of_memory() {
             return Room::Enough;
         }
-        let stands_still = self.pause.paused().is_some() || self.persistence.is_loading;
+        let stands_still = self.pause.paused().is_some()
+            || self.persistence.is_loading
+            || self.is_snapshot_behind();
         if stands_still || !matches!(self.shard.gate(), Gate::Open) {
             return Room::Later;
         }

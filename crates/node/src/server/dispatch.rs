@@ -83,7 +83,10 @@ impl Server {
         });
         match verdict {
             Verdict::Run => {}
-            Verdict::Later => return Dispatched::Later,
+            Verdict::Later => {
+                self.core.put_off += 1;
+                return Dispatched::Later;
+            }
             Verdict::Refuse(refusal) => {
                 self.refuse_request(client, written, known, refusal);
                 return Dispatched::Done;

@@ -167,7 +167,6 @@ impl Server {
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
             if room == Room::Behind && may_grow {
-                self.core.put_off += 1;
                 return Verdict::Later;
             }
         }

@@ -193,7 +193,7 @@ impl Server {
             return Some(0);
         }
         let Clients { ready, resuming, .. } = &self.core.clients;
-        // Who was put off is judged again when something was written, which wakes the loop.
+        // Who was put off is judged again when something was written or read, which wakes the loop.
         let put_off = self.core.put_off;
         let are_put_off = put_off > 0 && ready.len() + resuming.len() <= put_off;
         let has_ready = !ready.is_empty() || !resuming.is_empty() && self.core.may_execute();
@@ -207,6 +207,7 @@ impl Server {
         let until = deadline.map(|at| at.since(self.core.turn.monotonic));
         let is_linked =
             self.core.master().is_some() && self.core.stopping.is_none() && !self.is_stalled();
+        let is_linked = is_linked && !self.core.is_snapshot_behind();
         let link = self.link.wait_nanos(self.core.turn.monotonic).filter(|_| is_linked);
         let migrations = self
             .migrations
@@ -223,13 +224,13 @@ impl Server {
         Some(waits.fold(TICK_NANOS, u64::min))
     }
 
-    /// Whether too much is withheld to execute more.
+    /// Whether too much is withheld to execute more. (A snapshot that is behind keeps only writes
+    /// waiting, at the gate.)
     fn is_stalled(&self) -> bool {
         self.core.leadership.is_lapsed
             || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
             || self.core.is_stalled_by_held()
             || matches!(self.core.shard.gate(), txlog::Gate::Wait)
-            || self.core.is_snapshot_behind()
     }
 
     fn take_event(&mut self, driver: &mut dyn Driver, event: Event) {

@@ -2,6 +2,7 @@
 //! replica of Redis that follows it, and a master that it follows itself.
 
 mod archived;
+mod behind;
 mod branch;
 mod claim;
 mod conformance;

@@ -304,6 +304,13 @@ impl Life {
         self.server.core.archive_log_by(archive_log, Box::new(queue));
     }
 
+    /// Takes snapshots at this pace, in jobs that take so long at least.
+    pub fn keep_snapshots_by(&mut self, store: SnapshotStore, job_nanos: u64, pace: Pace) {
+        let (random, waker) = (Random::stream(7, "snapshots"), self.driver.waker());
+        let queue = SimDiskQueue::new(&self.timeline, random, job_nanos, waker);
+        self.server.core.keep_snapshots(store, Box::new(queue), pace);
+    }
+
     /// Lets a replica attach.
     pub fn attach(&mut self) {
         self.follower = Some(Follower::attach(self.network.connect(NODE)));
