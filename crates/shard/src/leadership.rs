@@ -248,8 +248,8 @@ impl Leadership {
         self.tell_leader(news);
         match told {
             Told::Heartbeat(heartbeat) => {
-                // While it still catches up, what it reads may be old.
-                if self.roles.is_current() {
+                // While it still catches up, or what it has read must wait, its records are old.
+                if self.roles.is_current() && !shard.is_late() {
                     self.hear_clock(shard, now);
                 }
                 self.roles.saw(heartbeat, now);

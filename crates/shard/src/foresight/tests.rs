@@ -1,3 +1,5 @@
+mod clock;
+
 use super::*;
 use crate::tiering::Made;
 use crate::tiering::tests::{DELETE, HERE, NOW, Tiered};
@@ -47,12 +49,22 @@ impl Scene {
 
     /// A record that has this effect on keys of these numbers.
     fn write(&mut self, keys: impl IntoIterator<Item = u8>, effect: &Effect<'_>) {
+        self.write_at(NOW, keys, effect);
+    }
+
+    /// As [`Self::write`], at this time of the shard's clock.
+    fn write_at(
+        &mut self,
+        now: UnixMillis,
+        keys: impl IntoIterator<Item = u8>,
+        effect: &Effect<'_>,
+    ) {
         let mut encoder = EffectEncoder::new(record::HEADER_BYTES);
         for number in keys {
             encoder.push(HERE, format!("key{number}").as_bytes(), effect);
         }
         let record =
-            self.stamper.stamp(Kind::Data, Part::Whole, encoder.take(), NOW, Sequence::ZERO);
+            self.stamper.stamp(Kind::Data, Part::Whole, encoder.take(), now, Sequence::ZERO);
         self.push(record);
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Unapplied {
     bytes: usize,
     /// What these will change.
     foresight: Foresight,
+    /// Whether some of it had to wait when the log was last read.
+    has_waited: bool,
     /// Room for what the log tells.
     polled: Vec<LogEvent>,
 }
@@ -131,6 +133,7 @@ impl Shard {
     /// Learns what the log told, and applies what was read of it.
     pub(super) fn read_on(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
         let mut unapplied = std::mem::take(&mut self.unapplied);
+        unapplied.has_waited = !unapplied.events.is_empty();
         if unapplied.bytes < UNAPPLIED_BYTES_MAX && !self.lacks_room(&unapplied.foresight) {
             self.appender.borrow_mut().log.poll(&mut unapplied.polled);
             unapplied.take_up();
@@ -205,6 +208,11 @@ impl Shard {
     /// Whether records were read that have to wait for memory, or for values.
     pub fn has_unapplied(&self) -> bool {
         !self.unapplied.events.is_empty()
+    }
+
+    /// Whether what was applied last was read some time before: it does not tell what time it is.
+    pub fn is_late(&self) -> bool {
+        self.unapplied.has_waited || self.has_unapplied()
     }
 
     /// Appends a `Lead` behind what is applied, once the log has been found to hold that.
