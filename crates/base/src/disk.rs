@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -179,6 +180,11 @@ pub trait DiskFile: Send + Sync {
     /// Gives the memory back in which the system keeps what was read of it, by whomever: for who
     /// reads a long file once. A hint, which changes nothing else.
     fn release_cache(&self) {}
+    /// The descriptor through which whole blocks can be read into aligned memory past the page
+    /// cache, of a file of this machine that has one.
+    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is
     /// final: the caller must not try again and count on the bytes.
     fn sync_data(&self) -> io::Result<()>;
@@ -194,6 +200,32 @@ pub type DiskOutcome = Box<dyn Any + Send>;
 /// Blocking work, run once, off the loop.
 pub type DiskJob = Box<dyn FnOnce() -> DiskOutcome + Send>;
 
+/// What is made of the bytes that were read: those that are there, fewer than were asked for at the
+/// end of the file.
+pub type DiskReadEnd = Box<dyn FnOnce(io::Result<&mut [u8]>) -> DiskOutcome + Send>;
+
+/// A read, and what follows it.
+pub struct DiskRead {
+    pub file: Arc<dyn DiskFile>,
+    /// In bytes; as is the length.
+    pub offset: u64,
+    pub length: usize,
+    /// Runs where the read ends, off the loop. It should not take long: other reads may wait for it.
+    pub end: DiskReadEnd,
+}
+
+impl DiskRead {
+    /// Reads here and now.
+    pub fn run(self) -> DiskOutcome {
+        let mut buffer = Vec::new();
+        let start = block_buffer(&mut buffer, self.length);
+        buffer.resize(start + self.length, 0);
+        let bytes = &mut buffer[start..];
+        let count = self.file.read_at(self.offset, bytes);
+        (self.end)(count.map(|count| &mut bytes[..count]))
+    }
+}
+
 /// Runs jobs in submission order, one at a time, off the loop. Submitters bound how much they
 /// submit; the queue itself refuses nothing.
 ///
@@ -202,6 +234,11 @@ pub type DiskJob = Box<dyn FnOnce() -> DiskOutcome + Send>;
 /// the order.
 pub trait DiskQueue: Send {
     fn submit(&mut self, job: DiskJob) -> DiskTicket;
+    /// Submits a read. A queue may have the system read, where that costs less than a thread that
+    /// waits; otherwise this is a job as any other.
+    fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
+        self.submit(Box::new(move || read.run()))
+    }
     /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
     /// ended.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);

@@ -45,6 +45,7 @@ const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log
 const TIER: &str = "where values lie that memory cannot hold: file:PATH; \"\": none";
 const TIER_MAX: &str = "bytes that these may take there, with units as maxmemory";
 const TIER_READ_THREADS: &str = "threads that read them, and so how many at a time";
+const TIER_IO_URING: &str = "whether io_uring reads what is short, if there is one";
 const TIER_VALUE_MIN: &str = "bytes below which a value stays in memory";
 const TIER_VALUE_MAX: &str = "bytes above which a value stays in memory";
 const TIER_ALL_COLD: &str = "for tests: no value stays in memory behind a request";
@@ -180,6 +181,7 @@ pub const DIRECTIVES: &[Directive] = &[
     text("tier", "").or_unset().check(check::tier).own(TIER),
     size("tier-max", "0", 0, LONG_MAX).own(TIER_MAX),
     integer("tier-read-threads", "16", 1, 64).own(TIER_READ_THREADS),
+    toggle("tier-io-uring", "yes").own(TIER_IO_URING),
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
     size("tier-value-max", "7340032", 0, LONG_MAX).own(TIER_VALUE_MAX),
     toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),

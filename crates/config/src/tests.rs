@@ -466,6 +466,8 @@ fn a_tier_lies_in_a_directory_and_takes_at_most_so_much() {
     let none = tier(&defaults());
     assert_eq!((none.path, none.bytes_max, none.read_threads), (None, 0, 16));
     assert_eq!((none.value_bytes_min, none.value_bytes_max), (64, 7 << 20));
+    assert!(tier(&defaults()).takes_io_uring);
+    assert!(!tier(&start("tier-io-uring no").unwrap()).takes_io_uring);
     let config = start("tier-max 3gb\ntier file:values\ntier-read-threads 64").unwrap();
     assert_eq!(tier(&config).path, Some("/etc/values".into()));
     assert_eq!((tier(&config).bytes_max, tier(&config).read_threads), (3 << 30, 64));

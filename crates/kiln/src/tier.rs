@@ -4,7 +4,7 @@
 use base::Disk;
 use base::disk::DiskFile;
 use base::driver::Waker;
-use shard::tiering::{OpenTier, TierFiles, device};
+use shard::tiering::{OpenTier, TierFiles, TierOrder, device};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +23,14 @@ pub struct RealTier {
 }
 
 impl OpenTier for RealTier {
-    fn open(&self, path: &Path, readers: usize, bytes_max: u64) -> io::Result<TierFiles> {
-        let reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
+    fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles> {
+        let TierOrder { path, bytes_max, readers, by_ring } = *order;
+        let mut reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
+        let ring = by_ring.then(|| reads.read_by_ring("tier-ring"));
+        if let Some(Err(error)) = &ring {
+            tracing::info!(%error, "threads read the tier: io_uring is not to be had");
+        }
+        let is_ring = matches!(ring, Some(Ok(())));
         let urgent = ThreadDiskPool::start("tier-urgent", readers, self.waker.clone())?;
         let writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
         let keys = SecretPage::new(|| {
@@ -36,7 +42,7 @@ impl OpenTier for RealTier {
         let (file, room_bytes) = open_file(path, bytes_max)?;
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let (urgent, keys) = (Box::new(urgent), Box::new(keys));
-        Ok(TierFiles { file, room_bytes, reads, writes, urgent, keys })
+        Ok(TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys })
     }
 }
 

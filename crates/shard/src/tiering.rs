@@ -49,6 +49,8 @@ pub struct TierFiles {
     pub room_bytes: u64,
     /// Runs several jobs at once: the reads that clients wait for.
     pub reads: Box<dyn DiskQueue>,
+    /// Whether that has the kernel's io_uring read what is short.
+    pub is_ring: bool,
     /// Runs one job after another: writes, and what cleaning reads.
     pub writes: Box<dyn DiskQueue>,
     /// Runs several jobs at once, as `reads` does: what nobody can wait for but by standing still.
@@ -57,15 +59,27 @@ pub struct TierFiles {
     pub keys: HeldKeys,
 }
 
+/// A tier to be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TierOrder<'a> {
+    /// A directory, or a block device that has room for `bytes_max`.
+    pub path: &'a Path,
+    pub bytes_max: u64,
+    /// Threads that read for those who wait, and as many for who stands still.
+    pub readers: usize,
+    /// Has the kernel's io_uring read what is short, where that can be had.
+    pub by_ring: bool,
+}
+
 /// Makes a tier's file, and the threads that read and write it.
 pub trait OpenTier: Send + Sync {
-    /// `path` is a directory, or a block device that has room for `bytes_max`.
+    /// Opens it as it is ordered.
     ///
     /// # Errors
     /// Nothing is there; no file can be made in the directory; the device is in use, too small, or
     /// has something on it that is not Kiln's; there is no thread to be had. Nothing is written to
     /// a device then.
-    fn open(&self, path: &Path, readers: usize, bytes_max: u64) -> io::Result<TierFiles>;
+    fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles>;
 }
 
 /// How much is read and written at a time.
@@ -130,6 +144,8 @@ pub struct Tiering {
     file: Arc<dyn DiskFile>,
     sealer: Arc<Sealer>,
     reads: Box<dyn DiskQueue>,
+    /// Whether the kernel's io_uring reads what is short.
+    pub is_ring: bool,
     writes: Box<dyn DiskQueue>,
     urgent: Rc<RefCell<Box<dyn DiskQueue>>>,
     limits: TieringLimits,
@@ -209,12 +225,13 @@ const TRIES_MAX: u32 = 2;
 
 impl Tiering {
     pub fn new(files: TierFiles, mut limits: TieringLimits, capacity_bytes: u64) -> Self {
-        let TierFiles { file, room_bytes, reads, writes, urgent, keys } = files;
+        let TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys } = files;
         limits.tier.file_bytes_max = room_bytes;
         Self {
             file,
             sealer: Arc::new(Sealer::with(keys)),
             reads,
+            is_ring,
             writes,
             urgent: Rc::new(RefCell::new(urgent)),
             limits,
@@ -364,8 +381,7 @@ impl Tiering {
             let fetch = Fetch { file, sealer, read, shared, builder };
             wanted.memory_bytes = fetch.memory_bytes();
             self.reading_bytes += wanted.memory_bytes;
-            let job = move || -> DiskOutcome { Box::new(fetch.run()) };
-            self.reading.insert(self.reads.submit(Box::new(job)), wanted);
+            self.reading.insert(fetch.submit(&mut *self.reads), wanted);
         }
         if let Some(cold) = keyspace.cold_mut() {
             cold.coming_bytes = self.reading_bytes;

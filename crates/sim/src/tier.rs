@@ -13,7 +13,7 @@ use config::load::load;
 use engine::cold::ColdLimits;
 use engine::keyspace::Keyspace;
 use shard::Shard;
-use shard::tiering::{OpenTier, TierFiles, TieringLimits};
+use shard::tiering::{OpenTier, TierFiles, TierOrder, TieringLimits};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -45,7 +45,8 @@ impl SimTier {
 }
 
 impl OpenTier for SimTier {
-    fn open(&self, directory: &Path, readers: usize, _bytes_max: u64) -> io::Result<TierFiles> {
+    fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles> {
+        let TierOrder { path: directory, readers, .. } = *order;
         self.disk.create_directory(directory)?;
         let file = self.disk.create_nameless(directory)?;
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +61,8 @@ impl OpenTier for SimTier {
         let keys = Box::new(Box::new(keys));
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let urgent = Box::new(urgent);
-        Ok(TierFiles { file, room_bytes: u64::MAX, reads, writes, urgent, keys })
+        let (room_bytes, is_ring) = (u64::MAX, false);
+        Ok(TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys })
     }
 }
 

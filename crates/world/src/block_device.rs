@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -84,6 +84,10 @@ fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
 impl DiskFile for BlockDevice {
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
         self.file.stands_at(path)
+    }
+
+    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.direct_descriptor()
     }
 
     /// By lseek(2): the inode of a device says 0.

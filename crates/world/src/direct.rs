@@ -15,7 +15,7 @@ use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,6 +153,10 @@ fn is_aligned(bytes: &[u8]) -> bool {
 impl DiskFile for DirectFile {
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
         self.plain.stands_at(path)
+    }
+
+    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.direct.as_fd())
     }
 
     fn length(&self) -> io::Result<u64> {

@@ -4,8 +4,11 @@
 //! from one queue, each the oldest that nobody has taken, and the outcomes lie together until the
 //! loop polls them. The loop is woken by the first outcome that lies there, and not by those that
 //! join it.
+//!
+//! Short reads can go past these threads: see [`crate::disk_ring`].
 
-use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskTicket};
+use crate::disk_ring::{self, Ring};
+use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskRead, DiskTicket};
 use base::driver::Waker;
 use std::collections::VecDeque;
 use std::io;
@@ -17,6 +20,7 @@ use std::thread::{self, JoinHandle};
 /// [detached](Self::detached).
 pub struct ThreadDiskPool {
     shared: Arc<Shared>,
+    ring: Option<Ring>,
     submitted: u64,
     received: u64,
     /// Outcomes received while draining, not yet polled.
@@ -28,6 +32,11 @@ struct Shared {
     todo: Mutex<Todo>,
     /// There is a job, or there will be no more.
     has_todo: Condvar,
+    outcomes: Arc<Outcomes>,
+}
+
+/// What has ended, until the loop polls it.
+pub(crate) struct Outcomes {
     done: Mutex<Done>,
     /// There is an outcome.
     has_done: Condvar,
@@ -62,12 +71,20 @@ impl ThreadDiskPool {
         let shared = Arc::new(Shared {
             todo: Mutex::default(),
             has_todo: Condvar::new(),
-            done: Mutex::default(),
-            has_done: Condvar::new(),
-            waker,
+            outcomes: Arc::new(Outcomes {
+                done: Mutex::default(),
+                has_done: Condvar::new(),
+                waker,
+            }),
         });
-        let mut pool =
-            Self { shared, submitted: 0, received: 0, ready: Vec::new(), threads: Vec::new() };
+        let mut pool = Self {
+            shared,
+            ring: None,
+            submitted: 0,
+            received: 0,
+            ready: Vec::new(),
+            threads: Vec::new(),
+        };
         for _ in 0..threads {
             let shared = Arc::clone(&pool.shared);
             let thread = thread::Builder::new().name(name.to_owned());
@@ -75,6 +92,16 @@ impl ThreadDiskPool {
             pool.threads.push(thread.spawn(move || shared.work())?);
         }
         Ok(pool)
+    }
+
+    /// Has the kernel's io_uring read what is short, with one more thread of this name.
+    ///
+    /// # Errors
+    /// The system knows no io_uring, or allows none; there is no thread to be had. The pool reads as
+    /// before.
+    pub fn read_by_ring(&mut self, name: &str) -> io::Result<()> {
+        self.ring = Some(Ring::start(name, Arc::clone(&self.shared.outcomes))?);
+        Ok(())
     }
 
     /// Nobody waits for its jobs when it is dropped: those that were submitted run on behind that,
@@ -94,21 +121,34 @@ impl DiskQueue for ThreadDiskPool {
         ticket
     }
 
+    fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
+        match &self.ring {
+            Some(ring) if disk_ring::suits(&read) => {
+                self.submitted += 1;
+                let ticket = DiskTicket(self.submitted);
+                ring.submit(ticket, read);
+                ticket
+            }
+            _ => self.submit(Box::new(move || read.run())),
+        }
+    }
+
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
         done.append(&mut self.ready);
         // The loop asks in every turn, and mostly nothing is under way.
         if self.received < self.submitted {
             let before = done.len();
-            done.append(&mut self.shared.done().outcomes);
+            done.append(&mut self.shared.outcomes.whole().outcomes);
             self.received += (done.len() - before) as u64;
         }
     }
 
     fn drain(&mut self) {
         while self.received < self.submitted {
-            let mut done = self.shared.done();
+            let outcomes = &self.shared.outcomes;
+            let mut done = outcomes.whole();
             while done.outcomes.is_empty() {
-                done = self.shared.has_done.wait(done).unwrap_or_else(PoisonError::into_inner);
+                done = outcomes.has_done.wait(done).unwrap_or_else(PoisonError::into_inner);
                 assert!(!done.is_broken, "a disk job panicked");
             }
             self.received += done.outcomes.len() as u64;
@@ -131,17 +171,9 @@ impl Drop for ThreadDiskPool {
 impl Shared {
     /// What a thread does until the pool is dropped and nothing is left to do.
     fn work(&self) {
-        let _broken = Broken(self);
+        let _broken = Broken(&self.outcomes);
         while let Some((ticket, job)) = self.take() {
-            let outcome = job();
-            let mut done = lock(&self.done);
-            let is_first = done.outcomes.is_empty();
-            done.outcomes.push((ticket, outcome));
-            drop(done);
-            self.has_done.notify_one();
-            if is_first {
-                self.waker.wake();
-            }
+            self.outcomes.put([(ticket, job())]);
         }
     }
 
@@ -157,9 +189,31 @@ impl Shared {
             todo = self.has_todo.wait(todo).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+impl Outcomes {
+    /// Lays outcomes there, and wakes the loop if there were none.
+    pub fn put(&self, outcomes: impl IntoIterator<Item = (DiskTicket, DiskOutcome)>) {
+        let mut done = lock(&self.done);
+        let is_first = done.outcomes.is_empty();
+        done.outcomes.extend(outcomes);
+        let is_first = is_first && !done.outcomes.is_empty();
+        drop(done);
+        self.has_done.notify_one();
+        if is_first {
+            self.waker.wake();
+        }
+    }
+
+    /// Says that an outcome never comes: nobody waits for it for ever.
+    pub fn lose_one(&self) {
+        lock(&self.done).is_broken = true;
+        self.has_done.notify_one();
+        self.waker.wake();
+    }
 
     /// The outcomes, of which none will be missing.
-    fn done(&self) -> MutexGuard<'_, Done> {
+    fn whole(&self) -> MutexGuard<'_, Done> {
         let done = lock(&self.done);
         assert!(!done.is_broken, "a disk job panicked");
         done
@@ -167,20 +221,18 @@ impl Shared {
 }
 
 /// Says at a thread's end if a job panicked: nobody waits for its outcome for ever.
-struct Broken<'a>(&'a Shared);
+pub(crate) struct Broken<'a>(pub &'a Outcomes);
 
 impl Drop for Broken<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            lock(&self.0.done).is_broken = true;
-            self.0.has_done.notify_one();
-            self.0.waker.wake();
+            self.0.lose_one();
         }
     }
 }
 
 /// No job runs under a lock, so a panic leaves nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -265,7 +317,7 @@ mod tests {
             }
             wakes.recv_timeout(PATIENCE).expect("the loop is woken");
             // All outcomes lie there once the last of them does.
-            while lock(&pool.shared.done).outcomes.len() < 100 {
+            while lock(&pool.shared.outcomes.done).outcomes.len() < 100 {
                 thread::yield_now();
             }
             assert!(wakes.try_recv().is_err(), "in round {round}");

@@ -12,6 +12,7 @@
 //! | [`block_device`] | a block device, for this process alone |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`disk_pool`] | threads that run disk jobs at a time |
+//! | `disk_ring` | short reads by io_uring, for such a pool |
 //! | [`garbage`] | a thread that frees big values |
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | `entropy` | unpredictable bits from the kernel |
@@ -34,6 +35,7 @@ mod direct;
 pub mod disk;
 pub mod disk_pool;
 pub mod disk_queue;
+mod disk_ring;
 pub mod entropy;
 pub mod garbage;
 pub mod machine;

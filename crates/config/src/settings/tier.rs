@@ -5,10 +5,11 @@ use crate::table::{DIRECTIVES, row};
 use std::path::PathBuf;
 
 /// The directives about the tier.
-pub const TIER_ROWS: [usize; 5] = [
+pub const TIER_ROWS: [usize; 6] = [
     row("tier"),
     row("tier-max"),
     row("tier-read-threads"),
+    row("tier-io-uring"),
     row("tier-value-min"),
     row("tier-value-max"),
 ];
@@ -23,6 +24,8 @@ pub struct TierSettings {
     pub bytes_max: u64,
     /// 1 to 64.
     pub read_threads: usize,
+    /// Whether the kernel's io_uring reads short values, where it can be had.
+    pub takes_io_uring: bool,
     /// A value of fewer bytes stays in memory.
     pub value_bytes_min: u64,
     /// A value of more bytes stays in memory. Not less than the minimum if there is a path.
@@ -37,6 +40,7 @@ pub(super) fn tier_settings(config: &Config) -> TierSettings {
         path: path.map(|path| crate::resolve(&config.started_in, path)),
         bytes_max: config.number(const { row("tier-max") }),
         read_threads: config.number(const { row("tier-read-threads") }),
+        takes_io_uring: config.is_on(const { row("tier-io-uring") }),
         value_bytes_min: config.number(const { row("tier-value-min") }),
         value_bytes_max: config.number(const { row("tier-value-max") }),
         is_all_cold: config.is_on(const { row("tier-all-cold") }),

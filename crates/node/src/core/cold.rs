@@ -10,7 +10,7 @@ use engine::command::{Args, Flags, Outcome};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
 use shard::Shard;
-use shard::tiering::{Made, Tiering, TieringLimits};
+use shard::tiering::{Made, TierOrder, Tiering, TieringLimits};
 use std::collections::BTreeSet;
 use tier::Place;
 
@@ -34,7 +34,12 @@ impl Process {
     /// It cannot be made, or there is no room for it.
     pub(crate) fn open_tier_of(&self, settings: &TierSettings) -> Result<Option<Tiering>, String> {
         let Some(path) = &settings.path else { return Ok(None) };
-        let opened = self.options.tier.open(path, settings.read_threads, settings.bytes_max);
+        let opened = self.options.tier.open(&TierOrder {
+            path,
+            bytes_max: settings.bytes_max,
+            readers: settings.read_threads,
+            by_ring: settings.takes_io_uring,
+        });
         let files =
             opened.map_err(|error| format!("tier: {} cannot be used: {error}", path.display()))?;
         let limits = TieringLimits {

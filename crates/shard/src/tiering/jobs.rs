@@ -1,6 +1,6 @@
 //! What is done on threads: records read, proven and decoded, pieces encrypted and written.
 
-use base::disk::{DiskFile, DiskOutcome, DiskQueue, block_buffer};
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskRead, DiskTicket, block_buffer};
 use engine::cold::{self, Builder, ColdSource};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,16 +46,23 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    pub fn run(self) -> Fetched {
+    /// Has it done by a queue, whose outcome is a [`Fetched`].
+    pub fn submit(self, queue: &mut dyn DiskQueue) -> DiskTicket {
         let Self { file, sealer, read, shared, builder } = self;
         match (shared, builder) {
-            (Some(shared), Some(builder)) => builder.build(shared.content()),
-            (Some(shared), None) => Ok(cold::Brought::Content(shared.content().to_vec())),
-            (None, Some(builder)) => {
-                let (buffer, content) = read_pages(&*file, &sealer, &read)?;
-                builder.build(&buffer[content])
-            }
-            (None, None) => read_record(&*file, &sealer, &read).map(cold::Brought::Content),
+            (None, None) => queue.submit_read(DiskRead {
+                file,
+                offset: read.offset(),
+                length: read.length(),
+                end: Box::new(move |pages| -> DiskOutcome {
+                    let brought: Fetched = content_of(&sealer, &read, pages);
+                    Box::new(brought)
+                }),
+            }),
+            (shared, builder) => queue.submit(Box::new(move || -> DiskOutcome {
+                let fetched: Fetched = fetch_long(&*file, &sealer, &read, shared, builder);
+                Box::new(fetched)
+            })),
         }
     }
 
@@ -64,6 +71,35 @@ impl Fetch {
     pub fn memory_bytes(&self) -> usize {
         let read_bytes = if self.shared.is_some() { 0 } else { self.read.length() };
         read_bytes + self.read.length()
+    }
+}
+
+/// The content of a record whose pages were read.
+fn content_of(sealer: &Sealer, read: &Read, pages: io::Result<&mut [u8]>) -> Fetched {
+    let pages = pages.map_err(|error| error.to_string())?;
+    let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
+    Ok(cold::Brought::Content(pages[content.range].to_vec()))
+}
+
+/// Brings what is long, or need not be read.
+fn fetch_long(
+    file: &dyn DiskFile,
+    sealer: &Sealer,
+    read: &Read,
+    shared: Option<Shared>,
+    builder: Option<Builder>,
+) -> Fetched {
+    let (buffer, range);
+    let content = match &shared {
+        Some(shared) => shared.content(),
+        None => {
+            (buffer, range) = read_pages(file, sealer, read)?;
+            &buffer[range]
+        }
+    };
+    match builder {
+        Some(builder) => builder.build(content),
+        None => Ok(cold::Brought::Content(content.to_vec())),
     }
 }
 

@@ -142,6 +142,7 @@ impl Tiered {
             file: Arc::new(File::default()),
             room_bytes: u64::MAX,
             reads: Box::new(reads.clone()),
+            is_ring: false,
             writes: Box::new(writes.clone()),
             urgent: Box::new(Queue::default()),
             keys: Box::new(Box::new(Keys::new(&std::array::from_fn(|number| number as u8)))),

@@ -31,6 +31,11 @@ struct State {
     is_unused: bool,
 }
 
+/// Who reads a tier.
+fn readers(settings: &TierSettings) -> (usize, bool) {
+    (settings.read_threads, settings.takes_io_uring)
+}
+
 /// What becomes of the tier; if that cannot be, because of which directive, and why.
 fn judge(
     before: &TierSettings,
@@ -40,9 +45,7 @@ fn judge(
     let is_same_place = before.path == after.path;
     let change = match (&before.path, &after.path) {
         (None, None) => return Ok(Change::Stays),
-        (Some(_), Some(_)) if is_same_place && before.read_threads == after.read_threads => {
-            Change::Stays
-        }
+        (Some(_), Some(_)) if is_same_place && readers(before) == readers(after) => Change::Stays,
         (Some(_), Some(_)) => Change::IsExchanged,
         (None, Some(_)) => Change::Opens,
         (Some(_), None) => Change::Closes,
@@ -50,6 +53,7 @@ fn judge(
     let named = match is_same_place {
         false => "tier",
         true if before.read_threads != after.read_threads => "tier-read-threads",
+        true if readers(before) != readers(after) => "tier-io-uring",
         true => "tier-max",
     };
     if state.is_loading && before != after {
@@ -65,7 +69,7 @@ fn judge(
 }
 
 const IN_USE: &str = "Values or copies of values lie on the tier, clients wait for some, or a \
-    snapshot is taken. Another tier, another number of its threads, or none takes a restart then.";
+    snapshot is taken. Another tier, others who read it, or none takes a restart then.";
 
 /// A change that can be put in force.
 pub(super) struct TierChange {

@@ -11,6 +11,7 @@ fn settings(path: &str, read_threads: usize) -> TierSettings {
         path: (!path.is_empty()).then(|| path.into()),
         bytes_max: 1 << 30,
         read_threads,
+        takes_io_uring: true,
         value_bytes_min: 64,
         value_bytes_max: 256 << 10,
         is_all_cold: false,
@@ -33,6 +34,9 @@ fn a_tier_with_values_stays_where_it_is() {
     assert_eq!(judge(&one, &settings("/other", 4), IN_USE_NOW), Err(("tier", IN_USE)));
     let threads = judge(&one, &settings("/one", 8), IN_USE_NOW);
     assert_eq!(threads, Err(("tier-read-threads", IN_USE)));
+    let by_threads = TierSettings { takes_io_uring: false, ..one.clone() };
+    assert_eq!(judge(&one, &by_threads, IN_USE_NOW), Err(("tier-io-uring", IN_USE)));
+    assert_eq!(judge(&one, &by_threads, AT_REST), Ok(Change::IsExchanged));
 }
 
 #[test]

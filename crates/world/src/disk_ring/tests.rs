@@ -1,0 +1,143 @@
+//! The twin is what was written. Where the system allows no io_uring, or the file lies in memory,
+//! threads read, and the same holds.
+
+use crate::disk::RealDisk;
+use crate::disk_pool::ThreadDiskPool;
+use base::Disk;
+use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, DiskOutcome, DiskQueue, DiskRead, DiskTicket};
+use base::driver::Waker;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const BLOCK: usize = DIRECT_BLOCK_BYTES;
+
+/// Blocks of the file, and its last bytes, which are no whole block.
+const BLOCKS: usize = 500;
+const REST: usize = 100;
+
+fn pool() -> ThreadDiskPool {
+    let waker = Waker(Arc::new(|| {}));
+    let mut pool = ThreadDiskPool::start("ring-test", 2, waker).expect("there are threads");
+    if let Err(error) = pool.read_by_ring("ring-test") {
+        eprintln!("threads read: {error}");
+    }
+    pool
+}
+
+/// A file without a name, and its bytes.
+fn file() -> (Arc<dyn DiskFile>, Vec<u8>) {
+    let file = RealDisk.create_nameless(&std::env::temp_dir()).expect("a file can be made");
+    let number_of = |at: usize| at.wrapping_mul(2_654_435_761) >> 13;
+    let bytes: Vec<u8> = (0..BLOCKS * BLOCK + REST).map(|at| number_of(at) as u8).collect();
+    file.write_at(0, &bytes).expect("there is room");
+    (file, bytes)
+}
+
+/// Has bytes read, whose outcome they are.
+fn read(
+    pool: &mut ThreadDiskPool,
+    file: &Arc<dyn DiskFile>,
+    offset: usize,
+    length: usize,
+) -> DiskTicket {
+    pool.submit_read(DiskRead {
+        file: Arc::clone(file),
+        offset: offset as u64,
+        length,
+        end: Box::new(|read| -> DiskOutcome { Box::new(read.expect("it is whole").to_vec()) }),
+    })
+}
+
+#[test]
+fn every_read_brings_what_was_written_there() {
+    let (mut pool, (file, bytes)) = (pool(), file());
+    let mut chance = 1_u64;
+    let mut draw = |end: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (chance >> 33) as usize % end
+    };
+    let mut expected = BTreeMap::new();
+    let mut done = Vec::new();
+    for _ in 0..20_000 {
+        let (offset, length) = match draw(20) {
+            0 => (draw(bytes.len()), 1 + draw(3 * BLOCK)),
+            1 => ((BLOCKS - draw(2)) * BLOCK, 2 * BLOCK),
+            2 => ((BLOCKS + 7) * BLOCK, BLOCK),
+            _ => (draw(BLOCKS) * BLOCK, (1 + draw(2)) * BLOCK),
+        };
+        let range = offset.min(bytes.len())..(offset + length).min(bytes.len());
+        expected.insert(read(&mut pool, &file, offset, length), range);
+        // More than can be under way, and fewer; and at times the ring's thread falls asleep.
+        if draw(300) == 0 {
+            pool.drain();
+        }
+        pool.poll(&mut done);
+    }
+    pool.drain();
+    pool.poll(&mut done);
+    assert_eq!(done.len(), 20_000);
+    for (ticket, outcome) in done {
+        let range = expected.remove(&ticket).expect("each ends once");
+        let read = outcome.downcast::<Vec<u8>>().expect("bytes");
+        assert!(*read == bytes[range.clone()], "{range:?}");
+    }
+}
+
+#[test]
+fn a_ring_that_has_slept_is_woken() {
+    let (mut pool, (file, bytes)) = (pool(), file());
+    for block in 0..50 {
+        let ticket = read(&mut pool, &file, block * BLOCK, BLOCK);
+        pool.drain();
+        let mut done = Vec::new();
+        pool.poll(&mut done);
+        let (of, outcome) = done.pop().expect("it has ended");
+        let read = outcome.downcast::<Vec<u8>>().expect("bytes");
+        assert!(of == ticket && *read == bytes[block * BLOCK..][..BLOCK]);
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn dropping_a_pool_lets_its_reads_end() {
+    let (mut pool, (file, _)) = (pool(), file());
+    let ended = Arc::new(AtomicUsize::new(0));
+    for block in 0..BLOCKS {
+        let ended = Arc::clone(&ended);
+        pool.submit_read(DiskRead {
+            file: Arc::clone(&file),
+            offset: (block * BLOCK) as u64,
+            length: BLOCK,
+            end: Box::new(move |_| Box::new(ended.fetch_add(1, Ordering::SeqCst))),
+        });
+    }
+    drop(pool);
+    assert_eq!(ended.load(Ordering::SeqCst), BLOCKS);
+}
+
+#[test]
+fn nobody_waits_for_ever_for_a_read_whose_end_panicked() {
+    let (mut pool, (file, _)) = (pool(), file());
+    let ended = Arc::new(AtomicUsize::new(0));
+    for block in 0..BLOCKS {
+        let ended = Arc::clone(&ended);
+        let end = move || match block {
+            100 => panic!("this one is meant"),
+            _ => ended.fetch_add(1, Ordering::SeqCst),
+        };
+        pool.submit_read(DiskRead {
+            file: Arc::clone(&file),
+            offset: (block * BLOCK) as u64,
+            length: BLOCK,
+            end: Box::new(move |_| Box::new(end())),
+        });
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.drain())).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.poll(&mut Vec::new()))).is_err());
+    drop(pool);
+    assert!(ended.load(Ordering::SeqCst) >= BLOCKS - 2, "those under way end all the same");
+}
