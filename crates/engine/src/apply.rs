@@ -220,7 +220,7 @@ impl Keyspace {
 
     /// Lets `edit` change the collection at `key`. If there is none, `create` makes an empty one
     /// (`None`: nothing happens). A collection left empty takes its key with it. `edit` refuses a
-    /// value of another type with WRONGTYPE, and then has changed nothing.
+    /// value of another type with WRONGTYPE, and then the value is what it was.
     pub(crate) fn edit(
         &mut self,
         database: DatabaseId,

@@ -27,6 +27,7 @@
 //! | `cold/encode` | long values, encoded over several turns |
 //! | `cold/build` | long values, decoded away from the loop |
 //! | `cold/fetch` | cold values of keys, fetched or read at once |
+//! | `cold/look` | cold values that are looked at and stay where they are |
 
 mod build;
 mod encode;
@@ -43,7 +44,7 @@ pub use spill::Spilled;
 
 use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
-use crate::value::Entry;
+use crate::value::{Entry, entry_bytes};
 use encode::Encoding;
 use spill::Hand;
 use std::any::Any;
@@ -278,14 +279,20 @@ impl Database {
     /// Counts an entry that came into the table.
     pub(crate) fn count_in(&mut self, entry: &Entry) {
         let entry = entry.as_ref();
-        self.cold_keys += usize::from(entry.is_cold());
+        if entry.is_cold() {
+            self.cold_keys += 1;
+            self.cold_entry_bytes += entry_bytes(entry);
+        }
         self.placed += usize::from(place_of(entry).is_some());
     }
 
     /// Counts an entry that left the table.
     pub(crate) fn count_out(&mut self, entry: &Entry) {
         let entry = entry.as_ref();
-        self.cold_keys -= usize::from(entry.is_cold());
+        if entry.is_cold() {
+            self.cold_keys -= 1;
+            self.cold_entry_bytes -= entry_bytes(entry);
+        }
         self.placed -= usize::from(place_of(entry).is_some());
     }
 

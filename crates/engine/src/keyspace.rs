@@ -58,6 +58,8 @@ pub struct Database {
     pub(crate) walked_as: DatabaseId,
     /// Keys whose values are not in memory.
     pub(crate) cold_keys: usize,
+    /// Bytes of the entries of these.
+    pub(crate) cold_entry_bytes: usize,
     /// Keys whose values, or copies of them, lie in the store of cold values.
     pub(crate) placed: usize,
 }
@@ -74,6 +76,7 @@ impl Database {
             entry_bytes: 0,
             walked_as: Self::NOT_WALKED,
             cold_keys: 0,
+            cold_entry_bytes: 0,
             placed: 0,
         }
     }

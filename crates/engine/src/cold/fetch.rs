@@ -79,12 +79,52 @@ impl Keyspace {
         }
     }
 
-    /// Whether a key with this hash still has its value at this place.
-    pub fn is_cold_at(&self, hash: KeyHash, place: Place) -> bool {
-        self.holder_of(hash, place).is_some()
+    /// As [`Self::cold_place`], for who is shown nothing of a key that expires by `hidden_by()`, in
+    /// Unix milliseconds.
+    #[inline]
+    pub fn needed_place(
+        &self,
+        database: DatabaseId,
+        key: &[u8],
+        hidden_by: impl FnOnce() -> i64,
+    ) -> Option<Place> {
+        let database = self.database(database);
+        if database.cold_keys == 0 {
+            return None;
+        }
+        let entry = database.find(self.hash(key), key)?;
+        match entry.value() {
+            ValueRef::Cold(cold) => {
+                let is_due = entry.expire_at().is_some_and(|at| at <= hidden_by());
+                Place::from_bits(cold.place).filter(|_| !is_due)
+            }
+            _ => None,
+        }
     }
 
-    /// The database of the key with this hash whose value lies at this place.
+    /// Whether a key with this hash still has its value at this place, and not in memory.
+    pub fn is_cold_at(&self, hash: KeyHash, place: Place) -> bool {
+        let is_it = |entry: EntryRef<'_>| match entry.value() {
+            ValueRef::Cold(cold) => cold.place == place.bits(),
+            _ => false,
+        };
+        let mut holders = self.databases().filter(|(_, database)| database.cold_keys > 0);
+        holders.any(|(_, it)| it.table.find_where(hash, is_it).is_some())
+    }
+
+    /// What lies at this place cannot be read: if it is a copy of a value that is in memory, the
+    /// key has none any more.
+    pub fn forget_copy_at(&mut self, hash: KeyHash, place: Place) {
+        let Some(id) = self.holder_of(hash, place) else { return };
+        let Self { databases, cold: Some(cold), .. } = self else { return };
+        let database = &mut databases[id.0 as usize];
+        let is_it = |entry: EntryRef<'_>| entry.copy_place() == Some(place.bits());
+        if let Some(mut found) = database.table.find_mut_where(hash, is_it) {
+            database.placed -= cold.forget_copy(&mut found);
+        }
+    }
+
+    /// The database of the key with this hash that has its value, or a copy of it, at this place.
     fn holder_of(&self, hash: KeyHash, place: Place) -> Option<DatabaseId> {
         let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
         let mut holders = self.databases().filter(|(_, database)| database.placed > 0);
@@ -153,6 +193,7 @@ impl Keyspace {
         let after = entry_bytes(found.as_ref());
         database.entry_bytes = database.entry_bytes + after - before;
         database.cold_keys -= 1;
+        database.cold_entry_bytes -= before;
         let bytes = after.saturating_sub(before);
         cold.guests.push_back(Guest { hash, place, bytes });
         cold.guest_bytes += bytes;

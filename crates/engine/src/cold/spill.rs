@@ -8,7 +8,7 @@ use super::fetch::away;
 use super::{ColdLimits, ColdStore, TAG_TOO_LONG, add};
 use crate::access::Idleness;
 use crate::ids::KeyHash;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Database, Keyspace};
 use crate::settings::Settings;
 use crate::value::content::{may_go, put_content, tag_of};
 use crate::value::hash::next_expiry;
@@ -28,9 +28,11 @@ const SAMPLE_BUCKETS: usize = 64;
 /// Values that the hand takes, and buckets that it passes, by one sample.
 const VALUES_PER_SAMPLE: u32 = 512;
 
-/// Of a hundred keys at most so many have their values spilled: memory would be full of keys, and
-/// every request would wait for the file.
+/// Values stop going once more than so many of a hundred keys have theirs spilled, and what is left
+/// of the others is less than this part of `maxmemory`: memory is full of keys then, and every
+/// request would wait for the file. A few of the keys may have nearly all the bytes.
 const COLD_PERCENT_MAX: usize = 95;
+const WARM_SHARE: usize = 20;
 
 /// Rounds without an end after which there is nothing to spill: one may have passed what was used
 /// lately.
@@ -165,7 +167,7 @@ impl Keyspace {
         self.dismiss_guests(guest_bytes_max);
         let (mut buckets, mut refused) = (0, self.encode_further(now));
         while self.entry_bytes() > wanted {
-            let is_out = self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX;
+            let is_out = self.is_full_of_keys();
             let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
             if is_out || is_fruitless && buckets >= buckets_max {
                 self.dismiss_guests(0);
@@ -185,6 +187,14 @@ impl Keyspace {
             refused = self.send_victims_away(id, how).or(refused);
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
+    }
+
+    /// Whether too little would stay in memory if more went.
+    fn is_full_of_keys(&self) -> bool {
+        let warm_bytes = |it: &Database| it.entry_bytes - it.cold_entry_bytes;
+        let warm_bytes: usize = self.databases.iter().map(warm_bytes).sum();
+        let bytes_min = self.settings.maxmemory as usize / WARM_SHARE;
+        self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX && warm_bytes <= bytes_min
     }
 
     /// Bytes of all entries and values in memory.
@@ -326,6 +336,7 @@ impl Keyspace {
         let after = entry_bytes(found.as_ref());
         database.entry_bytes = database.entry_bytes + after - before;
         database.cold_keys += 1;
+        database.cold_entry_bytes += after;
         add(&cold.statistics.spilled, 1);
         if let Some(value) = value
             && value.elements() > settings.limits.freed_inline_elements_max

@@ -38,6 +38,10 @@ fn check_places(keyspace: &Keyspace) {
     let counted: usize = keyspace.databases().map(|(_, database)| database.placed).sum();
     assert_eq!(counted, places.len());
     keyspace.cold().expect("it has a store").tier.check(places.into_iter());
+    for (_, database) in keyspace.databases() {
+        let cold = database.table().iter().filter(|entry| entry.is_cold());
+        assert_eq!(database.cold_entry_bytes, cold.map(entry_bytes).sum::<usize>());
+    }
 }
 
 fn spill_all(keyspace: &mut Keyspace, file: &MemoryFile) {
@@ -103,6 +107,40 @@ fn every_type_comes_back_as_it_went() {
     let written = cold.statistics.spilled_by_writing.get();
     assert_eq!(written, before.len() as u64, "what did not change is written once");
     assert!(used > 0 && cold.failure().is_none());
+}
+
+#[test]
+fn a_few_keys_that_have_nearly_all_the_bytes_do_not_keep_them_in_memory() {
+    let (mut keyspace, file) = keyspace(ColdLimits { value_bytes_max: 256 << 10, ..ALL_COLD });
+    for number in 0..2000 {
+        set(&mut keyspace, 0, &format!("small{number}"), &[1; 100]);
+    }
+    let large: Vec<String> = (0..40).map(|number| format!("large{number}")).collect();
+    for key in &large {
+        set(&mut keyspace, 0, key, &[2; 50_000]);
+    }
+    spill_all(&mut keyspace, &file);
+    assert_eq!(keyspace.cold_keys(), keyspace.len());
+    keyspace.settings.maxmemory = keyspace.used_bytes() as u64 + 800_000;
+    for key in &large {
+        keyspace.fetch_now(DatabaseId(0), key.as_bytes()).expect("it is there");
+        // It is used again and again, so it is no guest.
+        for _ in 0..3 {
+            let entry = keyspace
+                .database(DatabaseId(0))
+                .find(keyspace.hash(key.as_bytes()), key.as_bytes());
+            keyspace.touch(entry.expect("it is there"), NOW);
+        }
+    }
+    let mut tries = 0;
+    while keyspace.bytes_over_limit(0) > 0 {
+        let spilled = keyspace.spill(keyspace.bytes_over_limit(0), 10_000, NOW);
+        assert_ne!(spilled, spill::Spilled::Nothing, "it takes more than is allowed");
+        file.write(&mut keyspace);
+        tries += 1;
+        assert!(tries < 1000, "nothing goes");
+    }
+    check_places(&keyspace);
 }
 
 #[test]
