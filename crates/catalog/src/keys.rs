@@ -6,7 +6,7 @@
 
 use crate::commands::Registered;
 use crate::key_specs::{KeyRange, Spec, range};
-use engine::command::{Args, Declared, KeySpec, KeyUse};
+use engine::command::{Args, Declared, Flags, KeySpec, KeyUse};
 
 /// The most specifications that a command has.
 const SPECS_MAX: usize = 4;
@@ -60,6 +60,17 @@ impl Registered {
             }
             Shape::Searched => self.search(args, &mut each),
         }
+    }
+
+    /// The argument of a key that a request uses and [`Self::for_each_key`] does not tell of.
+    #[inline]
+    pub fn lone_key_of(&self, args: Args<'_>) -> Option<usize> {
+        if !self.flags.contains(Flags::USES_LONE_KEY) {
+            return None;
+        }
+        let mut is_any = false;
+        self.for_each_key(args, |_, _| is_any = true);
+        (!is_any && args.len() > 1).then_some(1)
     }
 
     /// The first key of a request.

@@ -183,6 +183,11 @@ impl<F: Copy + 'static> Command<F> {
         self.with(Flags::NEEDS_NO_VALUE)
     }
 
+    /// Uses its first key where its key specifications name none.
+    pub const fn uses_lone_key(self) -> Self {
+        self.with(Flags::USES_LONE_KEY)
+    }
+
     pub const fn fast(self) -> Self {
         self.with(Flags::FAST)
     }

@@ -34,9 +34,7 @@ pub(super) fn for_each_key(
         let option = key - 1;
         option >= options && (args.is(option, "STORE") || args.is(option, "STOREDIST"))
     };
-    let mut is_any = false;
     command.for_each_key(args, |key, uses| {
-        is_any = true;
         if !is_store(key) {
             each(key, uses.into());
         }
@@ -44,9 +42,8 @@ pub(super) fn for_each_key(
     for key in (options.saturating_add(1)..args.len()).filter(|key| is_store(*key)) {
         each(key, Access { reads: false, writes: true });
     }
-    // Redis checks no key here, and writes one (docs/compatibility.md).
-    if !is_any && command.name() == "pfmerge" {
-        each(1, Access { reads: true, writes: true });
+    if let Some(key) = command.lone_key_of(args) {
+        each(key, Access { reads: true, writes: true });
     }
 }
 

@@ -61,6 +61,10 @@ impl Flags {
     /// where it is.
     pub const NEEDS_NO_VALUE: Self = Self(1 << 34);
 
+    /// With its first key alone it has none by its key specifications, as in Redis
+    /// (docs/compatibility.md), and uses it all the same.
+    pub const USES_LONE_KEY: Self = Self(1 << 35);
+
     /// Waits until the shard's libraries of functions are compiled.
     pub const NEEDS_LIBRARIES: Self = Self(1 << 41);
 

@@ -45,6 +45,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
              multiple keys.",
     ),
     write("PFMERGE destkey [sourcekey [sourcekey ...]]", pfmerge)
+        .uses_lone_key()
         .key_specs(&["@1,0/1/0,RW+access+insert", "@2,-1/1/0,RO+access"])
         .doc("Merges one or more HyperLogLog values into a single key.")
         .group(Group::HyperLogLog)
