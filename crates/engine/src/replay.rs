@@ -29,6 +29,8 @@ pub enum ApplyError {
     Impossible {
         effect_index: u64,
     },
+    /// A value that the effects change could not be read from the tier. The record may be right.
+    Lost,
 }
 
 impl Keyspace {
@@ -61,9 +63,7 @@ impl Keyspace {
             }
             let mut ready = batch.len();
             if self.cold.is_some() {
-                let count = count + batch.len() as u64;
-                let lost = |_| ApplyError::Impossible { effect_index: count };
-                ready = self.fetch_for_effects(&batch).map_err(lost)?;
+                ready = self.fetch_for_effects(&batch).map_err(|_| ApplyError::Lost)?;
             }
             self.prefetch_keys(&batch[..ready]);
             for (database, key, effect) in batch.drain(..ready) {

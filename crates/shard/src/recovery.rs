@@ -49,6 +49,11 @@ impl fmt::Display for RecoveryError {
             Self::Apply(at, ApplyError::Impossible { effect_index }) => {
                 write!(f, "record {at} of the log: effect {effect_index} does not fit its key")
             }
+            Self::Apply(at, ApplyError::Lost) => write!(
+                f,
+                "the tier: a value that record {at} of the log changes cannot be read back. The \
+                 log may be whole, and the next start needs nothing of the tier"
+            ),
         }
     }
 }
