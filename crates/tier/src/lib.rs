@@ -65,5 +65,5 @@ pub use place::Place;
 pub use read::{Content, Read};
 pub use record::Damaged;
 pub use seal::{HeldKeys, Keys, Sealer};
-pub use segments::Hold;
+pub use segments::{Generations, Hold};
 pub use tier::{Refused, Tier};

@@ -15,6 +15,8 @@ use crate::place::Place;
 use crate::segment::{Segment, State, Taken};
 use crate::victim::Search;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Free segments at the end of the file are given up if they are more than are kept free anyway,
 /// and than this part of what is before them.
@@ -34,7 +36,7 @@ pub(crate) struct Segments {
     /// Segments that may be used: those from here on are emptied.
     capacity: u32,
     limits: Limits,
-    generation: u32,
+    generations: Generations,
     /// Who holds, by number; and the number of the next one.
     holds: BTreeSet<u64>,
     next_hold: u64,
@@ -51,15 +53,28 @@ pub(crate) struct Totals {
     pub(crate) occupied_bytes: u64,
 }
 
+/// The generations of one file's segments. Who lays another tier on the file goes on with them:
+/// pages that the first one left must not pass for pages of the other.
+#[derive(Clone, Default, Debug)]
+pub struct Generations(Arc<AtomicU32>);
+
+impl Generations {
+    fn next(&self) -> u32 {
+        // 2^32 segments of 8 MiB wear out any disk.
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        before.checked_add(1).expect("generations outlast the disk")
+    }
+}
+
 impl Segments {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, generations: Generations) -> Self {
         Self {
             table: Vec::new(),
             free: Vec::new(),
             waiting: Vec::new(),
             capacity: 0,
             limits,
-            generation: 0,
+            generations,
             holds: BTreeSet::new(),
             next_hold: 0,
             cleanings: 0,
@@ -90,9 +105,8 @@ impl Segments {
 
     /// Opens a free segment of the table, or a new one at its end.
     fn open(&mut self, free: Option<u32>) -> Taken {
-        // 2^32 segments of 8 MiB wear out any disk.
-        self.generation = self.generation.checked_add(1).expect("generations outlast the disk");
-        let opened = Segment::opened(self.generation);
+        let generation = self.generations.next();
+        let opened = Segment::opened(generation);
         let index = match free {
             Some(index) => {
                 self.table[index as usize] = opened;
@@ -103,7 +117,7 @@ impl Segments {
                 self.table.len() as u32 - 1
             }
         };
-        Taken { index, generation: self.generation }
+        Taken { index, generation }
     }
 
     pub(crate) fn set_capacity(&mut self, segments: u32) {

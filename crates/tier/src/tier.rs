@@ -8,7 +8,7 @@ use crate::pieces::{Piece, Pieces, SPARE_BUFFERS_MAX, Shared, Write, WriteId};
 use crate::place::Place;
 use crate::read::Read;
 use crate::record::{self, HEADER_BYTES, Header};
-use crate::segments::{Hold, Segments};
+use crate::segments::{Generations, Hold, Segments};
 use crate::stream::{OpenPiece, OpenSegment, Stream};
 use std::fmt;
 
@@ -50,10 +50,15 @@ enum Sort {
 impl Tier {
     /// An empty tier whose file has `capacity_bytes`; what is less than a segment is not used.
     pub fn new(limits: Limits, capacity_bytes: u64) -> Self {
+        Self::after(limits, capacity_bytes, Generations::default())
+    }
+
+    /// As [`Self::new`], on a file on which other tiers lay that had these generations.
+    pub fn after(limits: Limits, capacity_bytes: u64, generations: Generations) -> Self {
         assert!(limits.are_sound(), "limits fit each other: {limits:?}");
         let mut tier = Self {
             limits,
-            segments: Segments::new(limits),
+            segments: Segments::new(limits, generations),
             pieces: Pieces::new(limits.piece_bytes),
             demoted: Stream::default(),
             survivors: Stream::default(),

@@ -280,7 +280,7 @@ fn a_tier_that_shrinks_does_not_outgrow_its_device() {
     for (device, is_room) in [(u64::MAX, true), (6, false)] {
         let file_bytes_max = device.saturating_mul(LIMITS.segment_bytes as u64);
         let limits = Limits { file_bytes_max, ..LIMITS };
-        let mut segments = crate::segments::Segments::new(limits);
+        let mut segments = crate::segments::Segments::new(limits, crate::Generations::default());
         segments.set_capacity(6);
         assert!((0..6).all(|_| segments.take(0).is_some()));
         segments.set_capacity(3);

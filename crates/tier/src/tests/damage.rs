@@ -177,3 +177,27 @@ proptest! {
         prop_assert_eq!(places.len(), records.len());
     }
 }
+
+#[test]
+fn what_another_tier_left_on_the_file_does_not_pass_for_what_is_there_now() {
+    let generations = Generations::default();
+    let mut driven = Driven::new(LIMITS, 8);
+    let lay = |driven: &mut Driven| {
+        let capacity = 8 * LIMITS.segment_bytes as u64;
+        driven.tier = Tier::after(LIMITS, capacity, generations.clone());
+    };
+    lay(&mut driven);
+    let place = driven.set(1, content(1, 500)).expect("there is room");
+    driven.tier.close_pieces();
+    driven.write_all();
+    assert!(driven.fetch(place).is_ok());
+
+    lay(&mut driven);
+    let same = driven.set(1, content(2, 500)).expect("there is room");
+    assert_eq!(same, place, "the file is used from its beginning");
+    driven.tier.close_pieces();
+    // The device says that this was written, and did not.
+    let write = driven.tier.next_write().expect("a piece is full");
+    driven.tier.written(write.id());
+    assert!(driven.fetch(place).is_err());
+}
