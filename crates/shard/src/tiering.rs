@@ -39,7 +39,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tier::{HeldKeys, Place, Read, Sealer, Shared, Tier, WriteId};
+use tier::{Generations, HeldKeys, Place, Read, Sealer, Shared, Tier, WriteId};
 
 /// What a tier's file is made of.
 pub struct TierFiles {
@@ -150,6 +150,8 @@ pub struct Tiering {
     urgent: Rc<RefCell<Box<dyn DiskQueue>>>,
     limits: TieringLimits,
     capacity_bytes: u64,
+    /// Of all keyspaces that it has served.
+    generations: Generations,
     reading: BTreeMap<DiskTicket, Wanted>,
     /// Memory that they take, and the values that they bring.
     reading_bytes: usize,
@@ -243,6 +245,7 @@ impl Tiering {
             reading_bulk: 0,
             wanted: BTreeMap::new(),
             writing: BTreeMap::new(),
+            generations: Generations::default(),
             file_bytes: 0,
             cleaner: Cleaner::default(),
             snapshot: SnapshotReader::default(),
@@ -274,7 +277,11 @@ impl Tiering {
         self.writing.clear();
         self.cleaner = Cleaner::default();
         self.snapshot = SnapshotReader::default();
-        let tier = Tier::new(self.limits.tier, self.capacity_bytes);
+        self.rests_until = None;
+        self.behind_since = None;
+        self.statistics = TieringStatistics::default();
+        let generations = self.generations.clone();
+        let tier = Tier::after(self.limits.tier, self.capacity_bytes, generations);
         let source = BlockingSource {
             file: Arc::clone(&self.file),
             sealer: Arc::clone(&self.sealer),
@@ -322,8 +329,7 @@ impl Tiering {
             return true;
         }
         let Some(cold) = keyspace.cold() else { return false };
-        let is_long = place.length() > self.limits.built_bytes_min;
-        let shared = if is_long { cold.tier.share(place) } else { None };
+        let shared = if self.is_long(place) { cold.tier.share(place) } else { None };
         if shared.is_none()
             && let Some(content) = cold.in_memory(place)
         {
@@ -339,6 +345,11 @@ impl Tiering {
         true
     }
 
+    /// Whether whoever reads a record decodes it as well.
+    fn is_long(&self, place: Place) -> bool {
+        place.length() > self.limits.built_bytes_min
+    }
+
     /// The read to begin next. Those of requests that need many take half of all at most, so that
     /// others wait for a few of them and not for all; and an eighth however many others there are.
     fn next_queued(&mut self) -> Option<Wanted> {
@@ -348,6 +359,11 @@ impl Tiering {
         first
             .or_else(|| self.queued.pop_front())
             .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
+    }
+
+    /// Reads that are under way at a time, at most.
+    pub fn reads_max(&self) -> usize {
+        self.limits.reads_max
     }
 
     /// Whether what lies at this place is being read, or waits to be.
@@ -372,8 +388,7 @@ impl Tiering {
             self.reading_bulk += usize::from(wanted.is_bulk);
             let (file, sealer) = (Arc::clone(&self.file), Arc::clone(&self.sealer));
             let (read, shared) = (wanted.read, wanted.shared.take());
-            let is_long = read.length() > self.limits.built_bytes_min;
-            let builder = is_long.then(|| keyspace.builder());
+            let builder = self.is_long(read.place()).then(|| keyspace.builder());
             if shared.is_none() {
                 self.statistics.reads += 1;
                 self.statistics.read_bytes += read.length() as u64;
@@ -429,17 +444,18 @@ impl Tiering {
                 }
                 continue;
             }
-            if let Err(why) = &brought
-                && keyspace.is_cold_at(wanted.hash, place)
-            {
+            if let Err(why) = &brought {
                 self.statistics.failed_reads += 1;
                 wanted.tries += 1;
                 tracing::error!(offset = place.offset(), "a value cannot be read: {why}");
-                if wanted.tries < TRIES_MAX {
+                // Who could not wait may have brought it in meanwhile.
+                let is_cold = keyspace.is_cold_at(wanted.hash, place);
+                if !is_cold {
+                    keyspace.forget_copy_at(wanted.hash, place);
+                } else if wanted.tries < TRIES_MAX {
                     self.queued.push_front(wanted);
                     continue;
-                }
-                if let Some(cold) = keyspace.cold() {
+                } else if let Some(cold) = keyspace.cold() {
                     cold.fail(format!("a value that was moved to the tier is lost there: {why}"));
                 }
             }
@@ -563,7 +579,11 @@ impl Tiering {
                     let waits = self.now.since(since.max(self.written_at)) < BEHIND_NANOS_MAX;
                     return if waits { Made::Behind } else { Made::Done };
                 }
-                Spilled::Nothing => return Made::Done,
+                Spilled::Nothing => {
+                    // It is full, and not late.
+                    self.behind_since = None;
+                    return Made::Done;
+                }
             }
         }
         Made::More
