@@ -25,14 +25,15 @@ pub struct RealTier {
 impl OpenTier for RealTier {
     fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles> {
         let TierOrder { path, bytes_max, readers, by_ring } = *order;
-        let mut reads = ThreadDiskPool::start("tier-read", readers, self.waker.clone())?;
+        let start = |name| ThreadDiskPool::start(name, readers, self.waker.clone());
+        let mut reads = start("tier-read")?;
         let ring = by_ring.then(|| reads.read_by_ring("tier-ring"));
         if let Some(Err(error)) = &ring {
             tracing::info!(%error, "threads read the tier: io_uring is not to be had");
         }
         let is_ring = matches!(ring, Some(Ok(())));
-        let urgent = ThreadDiskPool::start("tier-urgent", readers, self.waker.clone())?;
-        let writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
+        let mut urgent = start("tier-urgent")?;
+        let mut writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
         let keys = SecretPage::new(|| {
             let mut key = [0; 64];
             fill_random(&mut key);
@@ -40,6 +41,11 @@ impl OpenTier for RealTier {
         })?;
         // Last: a device is marked.
         let (file, room_bytes) = open_file(path, bytes_max)?;
+        if !block_device::is_block_device(path)? {
+            // A disk that hangs must not keep who leads no more from following. A device is held by
+            // one process until nothing is under way on it, and the next life wants it.
+            (reads, urgent, writes) = (reads.detached(), urgent.detached(), writes.detached());
+        }
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let (urgent, keys) = (Box::new(urgent), Box::new(keys));
         Ok(TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys })

@@ -108,6 +108,9 @@ impl ThreadDiskPool {
     /// as long as the process lives. For jobs that may hang, and may be cut off anywhere.
     pub fn detached(mut self) -> Self {
         self.threads.clear();
+        if let Some(ring) = &mut self.ring {
+            ring.detach();
+        }
         self
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn suits(read: &DiskRead) -> bool {
         && read.file.direct_descriptor().is_some()
 }
 
-/// A ring and its thread. Dropping it lets the reads end first.
+/// A ring and its thread. Dropping it lets the reads end first, unless it is detached.
 pub(crate) struct Ring {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -88,6 +88,11 @@ impl Ring {
         // A thread that ended without a word panicked, and said so.
         told.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Nobody waits for its reads when it is dropped.
+    pub fn detach(&mut self) {
+        self.thread = None;
     }
 
     /// Takes a read that [suits](suits) it.
