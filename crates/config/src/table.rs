@@ -8,6 +8,7 @@ use crate::check;
 use crate::directive::{
     Directive, Kind, choice, flags, integer, location, octal, size, special, text, toggle,
 };
+use crate::settings::tier::TIER_VALUE_BYTES_MAX;
 
 const INT_MAX: i128 = i32::MAX as i128;
 const INT_MIN: i128 = i32::MIN as i128;
@@ -183,7 +184,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("tier-read-threads", "16", 1, 64).own(TIER_READ_THREADS),
     toggle("tier-io-uring", "yes").own(TIER_IO_URING),
     size("tier-value-min", "64", 0, LONG_MAX).own(TIER_VALUE_MIN),
-    size("tier-value-max", "7340032", 0, LONG_MAX).own(TIER_VALUE_MAX),
+    size("tier-value-max", "7340032", 0, TIER_VALUE_BYTES_MAX as i128).own(TIER_VALUE_MAX),
     toggle("tier-all-cold", "no").hidden().own(TIER_ALL_COLD),
     choice("memory-alloc-policy", "only-dram", ALLOC_POLICIES).immutable().own(ALLOC_POLICY),
     text("slow-memory-nodes", "auto").immutable().check(check::nodes).own(SLOW_NODES),

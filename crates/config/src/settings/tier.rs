@@ -14,6 +14,9 @@ pub const TIER_ROWS: [usize; 6] = [
     row("tier-value-max"),
 ];
 
+/// What `tier-value-max` may be at most, in bytes: that of a record of `tier`.
+pub const TIER_VALUE_BYTES_MAX: u64 = 7 << 20;
+
 /// Where values lie that memory has no room for, and which.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TierSettings {

@@ -19,6 +19,12 @@ fn settings(path: &str, read_threads: usize) -> TierSettings {
 }
 
 #[test]
+fn the_longest_value_that_may_be_named_is_the_longest_that_fits() {
+    let longest = tier::Limits::default().record_bytes_max as u64;
+    assert_eq!(config::settings::tier::TIER_VALUE_BYTES_MAX, longest);
+}
+
+#[test]
 fn a_tier_opens_closes_and_is_exchanged_while_nothing_lies_on_it() {
     let (none, one, other) = (settings("", 4), settings("/one", 4), settings("/other", 4));
     assert_eq!(judge(&none, &one, AT_REST), Ok(Change::Opens));
