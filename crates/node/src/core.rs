@@ -11,7 +11,7 @@ mod checksum;
 pub(crate) mod client_limits;
 mod client_memory;
 pub(crate) mod clients;
-mod cold;
+pub(crate) mod cold;
 mod compaction;
 mod demand;
 pub(crate) mod describe;

@@ -8,7 +8,7 @@
 //! ```text
 //!               no room           its turn            asks again
 //! ask_room ────────────▶ queue ────────────▶ admitted ──────────▶ add ──▶ all came, or it went
-//!      └───────────────────── room ───────────────────────────────▲          └──▶ take_pinned
+//!      └───────────────────── room ───────────────────────────────▲          └──▶ take
 //! ```
 
 use base::{ConnectionId, MonotonicNanos};
@@ -32,13 +32,13 @@ pub(crate) struct Fetches {
 }
 
 /// What a client's request waits for.
-struct Waiting {
+pub(crate) struct Waiting {
     /// When it began to wait.
     since: MonotonicNanos,
     /// Values that have not come yet.
     places: usize,
     /// The keys whose values it needs.
-    pinned: Vec<KeyHash>,
+    pub pinned: Vec<KeyHash>,
     /// Bytes of those that were not in memory.
     bytes: usize,
 }
@@ -122,14 +122,22 @@ impl Fetches {
         }
     }
 
-    /// A client waits no more; which keys were pinned for it.
-    pub fn take_pinned(&mut self, client: ConnectionId) -> Vec<KeyHash> {
+    /// A client waits no more; what it has waited for.
+    pub fn take(&mut self, client: ConnectionId) -> Option<Waiting> {
         if self.clients.is_empty() {
-            return Vec::new();
+            return None;
         }
-        let Some(waiting) = self.clients.remove(&client) else { return Vec::new() };
+        let waiting = self.clients.remove(&client)?;
         self.pinned_bytes -= waiting.bytes;
-        waiting.pinned
+        Some(waiting)
+    }
+
+    /// A client whose request was put off goes on having what was taken, with its pins.
+    pub fn put_back(&mut self, client: ConnectionId, waiting: Option<Waiting>) {
+        if let Some(waiting) = waiting {
+            self.pinned_bytes += waiting.bytes;
+            self.clients.insert(client, waiting);
+        }
     }
 
     /// A client needs no room any more that it has not made use of.
@@ -171,15 +179,15 @@ mod tests {
         assert_eq!(fetches.ask_room(client(3), 30, 100, NOW), None);
         assert_eq!(fetches.ask_room(client(4), 10, 100, NOW), None);
         assert_eq!(fetches.admit(100), None);
-        fetches.take_pinned(client(1));
+        fetches.take(client(1));
         let admitted = [(); 3].map(|()| fetches.admit(100));
         assert_eq!(admitted, [Some(client(3)), Some(client(4)), None]);
         assert_eq!(fetches.ask_room(client(3), 30, 100, MonotonicNanos(9)), Some(NOW));
         fetches.add(client(3), needed(30), NOW);
         // It needs it no more, or went.
         fetches.give_up(client(4));
-        fetches.take_pinned(client(2));
-        fetches.take_pinned(client(3));
+        fetches.take(client(2));
+        fetches.take(client(3));
         assert!(fetches.is_empty() && fetches.pinned_bytes == 0);
     }
 
@@ -192,7 +200,7 @@ mod tests {
         assert_eq!(fetches.ask_room(client(3), 1000, 100, NOW), None);
         fetches.give_up(client(2));
         assert_eq!(fetches.admit(100), None);
-        fetches.take_pinned(client(1));
+        fetches.take(client(1));
         assert_eq!(fetches.admit(100), Some(client(3)));
     }
 }

@@ -1,6 +1,7 @@
 //! Values that requests need and that are not in memory.
 
 use super::{Core, Process};
+use crate::fetches::Waiting;
 use crate::session::OwnedRequest;
 use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
@@ -18,6 +19,15 @@ use tier::Place;
 /// a small one, in bytes: as much as the longest value, which can always be read.
 const PINNED_SHARE: u64 = 4;
 const PINNED_BYTES_MIN: usize = 8 << 20;
+
+/// What is known of a value that a request waits for, in bytes: who waits, and the read. About so
+/// much.
+const WANTED_BYTES: usize = 256;
+
+/// Bytes of memory that a value takes which a request waits for.
+pub(crate) fn needed_bytes(place: Place) -> usize {
+    place.length() + WANTED_BYTES
+}
 
 impl Process {
     /// The file of values that memory has no room for, if `tier` names where it lies.
@@ -53,6 +63,7 @@ impl Process {
                 },
                 ..self.options.limits.tiering.cold
             },
+            reads_max: self.options.limits.tiering.reads_max.max(settings.read_threads),
             ..self.options.limits.tiering
         };
         tracing::info!(
@@ -76,19 +87,22 @@ impl Core {
         if command.flags.contains(Flags::NEEDS_NO_VALUE) {
             return;
         }
-        let mut is_any = false;
         command.for_each_key(args, |index, uses| {
-            is_any = true;
             if uses.needs_value()
                 && let Some(key) = args.get(index)
             {
                 each(key);
             }
         });
-        // With one key it has none, as in Redis (docs/compatibility.md), and reads it.
-        if !is_any && command.name() == "pfmerge" {
-            each(args.at(1));
+        if let Some(key) = command.lone_key_of(args) {
+            each(args.at(key));
         }
+    }
+
+    /// Who is no master is shown no keys that expire by this Unix time in milliseconds.
+    fn hidden_by(&self) -> i64 {
+        let (_, stands_at) = self.expiry();
+        stands_at.unwrap_or_else(|| self.shard_time()).0
     }
 
     /// Whether a request of a client in this database needs a value that is not in memory.
@@ -96,7 +110,8 @@ impl Core {
         let keyspace = &self.shard.engine.keyspace;
         let mut is_any = false;
         Self::for_each_needed(command, args, |key| {
-            is_any = is_any || keyspace.cold_place(database, key).is_some();
+            keyspace.work.step();
+            is_any = is_any || keyspace.needed_place(database, key, || self.hidden_by()).is_some();
         });
         is_any
     }
@@ -143,13 +158,14 @@ impl Core {
         let mut places = BTreeSet::new();
         self.for_each_request(client, command, args, |database, command, args| {
             Self::for_each_needed(command, args, |key| {
-                places.extend(keyspace.cold_place(database, key));
+                keyspace.work.step();
+                places.extend(keyspace.needed_place(database, key, || self.hidden_by()));
             });
         });
-        places.iter().map(|place| place.length()).sum::<usize>() > self.pinned_bytes_max()
+        places.iter().map(|place| needed_bytes(*place)).sum::<usize>() > self.pinned_bytes_max()
     }
 
-    /// Bytes of values that may be pinned at a time, as they lie on the tier.
+    /// Bytes of values that may be pinned at a time, by [`needed_bytes`].
     pub(crate) fn pinned_bytes_max(&self) -> usize {
         match self.shard.engine.keyspace.settings.maxmemory {
             0 => usize::MAX,
@@ -189,9 +205,10 @@ impl Core {
         let command = self.process.catalog.command(request.command);
         self.for_each_request(client, command, request.args(), |database, command, args| {
             Self::for_each_needed(command, args, |key| {
+                keyspace.work.step();
                 let hash = keyspace.hash(key);
                 hashes.push(hash);
-                if let Some(place) = keyspace.cold_place(database, key) {
+                if let Some(place) = keyspace.needed_place(database, key, || self.hidden_by()) {
                     cold.push((hash, place));
                 }
             });
@@ -224,11 +241,18 @@ impl Core {
     pub(crate) fn fetch_ahead(&mut self, client: ConnectionId, id: CommandId, args: Args<'_>) {
         let database = self.clients.at(client).database;
         let command = self.process.catalog.command(id);
+        let hidden_by = self.hidden_by();
         let Shard { engine, tiering, .. } = &mut self.shard;
         let Some(tiering) = tiering else { return };
+        // What needs many values has them come once it was judged, beside others.
+        let mut values = 0;
+        Self::for_each_needed(command, args, |_| values += 1);
+        if values > tiering.reads_max() {
+            return;
+        }
         Self::for_each_needed(command, args, |key| {
             let keyspace = &mut engine.keyspace;
-            if let Some(place) = keyspace.cold_place(database, key) {
+            if let Some(place) = keyspace.needed_place(database, key, || hidden_by) {
                 tiering.fetch(keyspace, keyspace.hash(key), place, 1);
             }
         });
@@ -241,10 +265,10 @@ impl Core {
         }
     }
 
-    /// Ends pins.
-    pub(crate) fn unpin(&mut self, hashes: Vec<KeyHash>) {
-        if let Some(cold) = self.shard.engine.keyspace.cold_mut() {
-            hashes.into_iter().for_each(|hash| cold.unpin(hash));
+    /// Ends the pins of who has waited.
+    pub(crate) fn unpin(&mut self, waited: Option<Waiting>) {
+        if let (Some(cold), Some(waited)) = (self.shard.engine.keyspace.cold_mut(), waited) {
+            waited.pinned.into_iter().for_each(|hash| cold.unpin(hash));
         }
     }
 
@@ -272,10 +296,13 @@ impl Core {
             // What calls before this one brought in may go, or a long script would bring in all.
             self.spill();
         }
+        // What runs now is of this unit, or comes behind it.
+        let hidden_by = self.begun.map_or(i64::MIN, |begun| begun.hidden_by());
         let keyspace = &mut self.shard.engine.keyspace;
         let mut fetched = Ok(());
         Self::for_each_needed(command, args, |key| {
-            if fetched.is_ok() {
+            let is_needed = keyspace.needed_place(database, key, || hidden_by).is_some();
+            if is_needed && fetched.is_ok() {
                 fetched = keyspace.fetch_now(database, key);
             }
         });

@@ -207,8 +207,8 @@ impl Server {
         self.core.park(client, why, request, deadline);
     }
 
-    /// Judges the parked request of a client again that need not wait any more. Whether there was
-    /// one; if it is for later, the client comes to stand behind the others.
+    /// Judges the parked request of a client again that need not wait any more. Whether one was
+    /// executed; if it is for later, the client comes to stand behind the others.
     pub(crate) fn resume(&mut self, client: ConnectionId) -> bool {
         let Some(session) = self.core.clients.sessions.get_mut(client) else {
             self.forget_fetches(client);
@@ -231,19 +231,21 @@ impl Server {
         let Some(blocked) = self.core.unblock(client) else { return false };
         let Blocked::Parked { why, request, deadline, turn } = blocked else { return false };
         self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
-        let pinned = self.fetches.take_pinned(client);
-        self.core.set_own_pins(pinned.len());
+        let waited = self.fetches.take(client);
+        self.core.set_own_pins(waited.as_ref().map_or(0, |waited| waited.pinned.len()));
         let dispatched = self.dispatch(client, Some(request.command), request.args());
         self.core.set_own_pins(0);
-        self.core.unpin(pinned);
-        self.end_asking(client);
         self.core.clients.at_mut(client).newest.is_confirmed = false;
         if dispatched == Dispatched::Later {
+            // It keeps what came for it, and its turn.
+            self.fetches.put_back(client, waited);
             self.core.block(client, Blocked::Parked { why, request, deadline, turn });
             self.core.clients.resuming.push_back(client);
-        } else {
-            self.core.enqueue(client);
+            return false;
         }
+        self.core.unpin(waited);
+        self.end_asking(client);
+        self.core.enqueue(client);
         true
     }
 

@@ -1,6 +1,7 @@
 //! Values that are not in memory: fetched for requests that wait, moved out when memory is short.
 
 use crate::core::Stop;
+use crate::core::cold::needed_bytes;
 use crate::fetches::Needed;
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Why};
@@ -11,7 +12,7 @@ impl Server {
     /// not be waited for.
     pub(crate) fn fetch_for(&mut self, client: ConnectionId, request: &OwnedRequest) {
         let (pinned, cold) = self.core.needed_of(client, request);
-        let bytes = cold.iter().map(|(_, place)| place.length()).sum();
+        let bytes = cold.iter().map(|(_, place)| needed_bytes(*place)).sum();
         let (bytes_max, now) = (self.core.pinned_bytes_max(), self.core.lap_time());
         let Some(since) = self.fetches.ask_room(client, bytes, bytes_max, now) else { return };
         let (shard, mut places) = (&mut self.core.shard, Vec::new());
@@ -22,6 +23,7 @@ impl Server {
         if let Some(tiering) = &mut shard.tiering {
             let count = cold.len();
             for (hash, place) in cold {
+                keyspace.work.step();
                 if tiering.fetch(keyspace, hash, place, count) {
                     places.push(place);
                 }
@@ -46,8 +48,8 @@ impl Server {
 
     /// A client has gone.
     pub(crate) fn forget_fetches(&mut self, client: ConnectionId) {
-        let pinned = self.fetches.take_pinned(client);
-        self.core.unpin(pinned);
+        let waited = self.fetches.take(client);
+        self.core.unpin(waited);
         self.fetches.give_up(client);
         self.admit_fetches();
     }

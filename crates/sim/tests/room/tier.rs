@@ -406,6 +406,35 @@ fn what_looks_at_a_lost_value_says_so_and_nothing_else() {
     }
 }
 
+#[test]
+fn the_value_of_a_key_past_its_time_is_not_read() {
+    let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
+    let mut single = Single::new(Some(tier));
+    single.server.core.process.is_active_expiry_on = false;
+    for number in 0..20 {
+        single.line(&format!("SET key{number} {} PX 500", "v".repeat(300)));
+    }
+    (0..50).for_each(|_| single.turn());
+    assert_eq!(single.keyspace().cold_keys(), 20);
+    single.advance(1000 * MILLISECOND);
+    let reads = |single: &Single| {
+        let tiering = single.server.core.shard.tiering.as_ref().expect("it has a tier");
+        let cold = single.keyspace().cold().expect("it has a tier");
+        tiering.statistics.reads + cold.statistics.blocking_reads.get()
+    };
+    let before = reads(&single);
+    assert_eq!(single.line("GET key0"), Reply::Null);
+    assert_eq!(single.line("MGET key1 key2"), Reply::Array(vec![Reply::Null, Reply::Null]));
+    assert_eq!(single.line("APPEND key3 w"), Reply::Integer(1));
+    for line in ["MULTI", "GET key4", "APPEND key5 w"] {
+        single.line(line);
+    }
+    assert_eq!(single.line("EXEC"), Reply::Array(vec![Reply::Null, Reply::Integer(1)]));
+    let script = "EVAL return(redis.call('GET',KEYS[1])) 1 key6";
+    assert_eq!(single.line(script), Reply::Null);
+    assert_eq!(reads(&single), before);
+}
+
 /// A server with little memory and a hundred values of 10 KB each, most of which are not in memory.
 fn with_large_values() -> Single {
     let limits = TieringLimits::default();

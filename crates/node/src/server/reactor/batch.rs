@@ -27,6 +27,11 @@ impl Share {
         self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
     }
 
+    /// Half of what is left, for those that must not have all of it.
+    fn half(&self) -> Self {
+        Self { requests: self.requests.div_ceil(2), reply_bytes: self.reply_bytes.div_ceil(2) }
+    }
+
     /// Nothing more is executed in this turn.
     fn end(&mut self) {
         self.requests = 0;
@@ -128,7 +133,9 @@ impl Server {
         }
         self.core.put_off = 0;
         if self.suspended.is_none() {
-            self.execute_resuming(&mut share);
+            // However many have what they waited for, others have their turn.
+            let mut half = share.half();
+            self.execute_resuming(&mut half);
         }
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
@@ -173,8 +180,12 @@ impl Server {
                 break;
             }
             let Some(client) = self.core.clients.resuming.pop_front() else { break };
+            let pending = |core: &Core| {
+                core.clients.sessions.get(client).map_or(0, |it| it.output.pending_bytes())
+            };
+            let before = pending(&self.core);
             if self.resume(client) {
-                share.take(self.core.clients.at(client).output.pending_bytes());
+                share.take(pending(&self.core).saturating_sub(before));
             }
             if self.core.turn.has_lasted(&self.core.process.options.limits) {
                 share.end();
@@ -324,7 +335,9 @@ impl Server {
     /// Has values come that the batch will need and that are not in memory, so that its requests
     /// do not wait for one after another.
     fn fetch_ahead(&mut self, client: ConnectionId, bytes: &[u8], scratch: &Scratch) {
-        if self.core.asker(client).is_stranger {
+        let asker = self.core.asker(client);
+        // A master's requests do not wait: what they need is read as they run.
+        if asker.is_stranger || asker.is_master() {
             return;
         }
         for parsed in &scratch.parsed {
