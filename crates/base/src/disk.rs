@@ -6,7 +6,6 @@
 
 use std::any::Any;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -180,9 +179,9 @@ pub trait DiskFile: Send + Sync {
     /// Gives the memory back in which the system keeps what was read of it, by whomever: for who
     /// reads a long file once. A hint, which changes nothing else.
     fn release_cache(&self) {}
-    /// The descriptor through which whole blocks can be read into aligned memory past the page
-    /// cache, of a file of this machine that has one.
-    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
+    /// The number of the descriptor through which whole blocks can be read into aligned memory past
+    /// the page cache, of a file of this machine that has one. It stays open as long as the file.
+    fn direct_descriptor(&self) -> Option<i32> {
         None
     }
     /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is
@@ -210,7 +209,7 @@ pub struct DiskRead {
     /// In bytes; as is the length.
     pub offset: u64,
     pub length: usize,
-    /// Runs where the read ends, off the loop. It should not take long: other reads may wait for it.
+    /// Runs where the read ends, off the loop. It should not take long: others may wait for it.
     pub end: DiskReadEnd,
 }
 
@@ -242,6 +241,10 @@ pub trait DiskQueue: Send {
     /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
     /// ended.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
+    /// Whether the system reads some of what is submitted as a read.
+    fn has_ring(&self) -> bool {
+        false
+    }
     /// Blocks until every submitted job has ended (used at start and shutdown, never in the loop).
     fn drain(&mut self);
 }

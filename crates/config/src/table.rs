@@ -8,7 +8,9 @@ use crate::check;
 use crate::directive::{
     Directive, Kind, choice, flags, integer, location, octal, size, special, text, toggle,
 };
-use crate::settings::tier::TIER_VALUE_BYTES_MAX;
+
+/// What `tier-value-max` may be at most, in bytes: that of a record of `tier`.
+pub const TIER_VALUE_BYTES_MAX: u64 = 7 << 20;
 
 const INT_MAX: i128 = i32::MAX as i128;
 const INT_MIN: i128 = i32::MIN as i128;

@@ -27,11 +27,9 @@ impl OpenTier for RealTier {
         let TierOrder { path, bytes_max, readers, by_ring } = *order;
         let start = |name| ThreadDiskPool::start(name, readers, self.waker.clone());
         let mut reads = start("tier-read")?;
-        let ring = by_ring.then(|| reads.read_by_ring("tier-ring"));
-        if let Some(Err(error)) = &ring {
+        if by_ring && let Err(error) = reads.read_by_ring("tier-ring") {
             tracing::info!(%error, "threads read the tier: io_uring is not to be had");
         }
-        let is_ring = matches!(ring, Some(Ok(())));
         let mut urgent = start("tier-urgent")?;
         let mut writes = ThreadDiskQueue::start("tier-write", Urgency::Prompt, self.waker.clone())?;
         let keys = SecretPage::new(|| {
@@ -48,7 +46,7 @@ impl OpenTier for RealTier {
         }
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let (urgent, keys) = (Box::new(urgent), Box::new(keys));
-        Ok(TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys })
+        Ok(TierFiles { file, room_bytes, reads, writes, urgent, keys })
     }
 }
 

@@ -20,6 +20,7 @@
 mod cleaning;
 pub mod device;
 mod jobs;
+mod open;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -32,55 +33,14 @@ use engine::cold::{ColdLimits, ColdStore, Spilled};
 use engine::ids::KeyHash;
 use engine::keyspace::Keyspace;
 use jobs::{BlockingSource, Fetch, Fetched, write_piece};
+pub use open::{OpenTier, TierFiles, TierOrder};
 use snapshot::SnapshotReader;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tier::{Generations, HeldKeys, Place, Read, Sealer, Shared, Tier, WriteId};
-
-/// What a tier's file is made of.
-pub struct TierFiles {
-    /// A file without a name, or a device.
-    pub file: Arc<dyn DiskFile>,
-    /// Bytes that a device has room for; `u64::MAX` of a file, which grows as its file system lets.
-    pub room_bytes: u64,
-    /// Runs several jobs at once: the reads that clients wait for.
-    pub reads: Box<dyn DiskQueue>,
-    /// Whether that has the kernel's io_uring read what is short.
-    pub is_ring: bool,
-    /// Runs one job after another: writes, and what cleaning reads.
-    pub writes: Box<dyn DiskQueue>,
-    /// Runs several jobs at once, as `reads` does: what nobody can wait for but by standing still.
-    pub urgent: Box<dyn DiskQueue>,
-    /// Random, for this file alone.
-    pub keys: HeldKeys,
-}
-
-/// A tier to be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TierOrder<'a> {
-    /// A directory, or a block device that has room for `bytes_max`.
-    pub path: &'a Path,
-    pub bytes_max: u64,
-    /// Threads that read for those who wait, and as many for who stands still.
-    pub readers: usize,
-    /// Has the kernel's io_uring read what is short, where that can be had.
-    pub by_ring: bool,
-}
-
-/// Makes a tier's file, and the threads that read and write it.
-pub trait OpenTier: Send + Sync {
-    /// Opens it as it is ordered.
-    ///
-    /// # Errors
-    /// Nothing is there; no file can be made in the directory; the device is in use, too small, or
-    /// has something on it that is not Kiln's; there is no thread to be had. Nothing is written to
-    /// a device then.
-    fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles>;
-}
+use tier::{Generations, Place, Read, Sealer, Shared, Tier, WriteId};
 
 /// How much is read and written at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,8 +104,6 @@ pub struct Tiering {
     file: Arc<dyn DiskFile>,
     sealer: Arc<Sealer>,
     reads: Box<dyn DiskQueue>,
-    /// Whether the kernel's io_uring reads what is short.
-    pub is_ring: bool,
     writes: Box<dyn DiskQueue>,
     urgent: Rc<RefCell<Box<dyn DiskQueue>>>,
     limits: TieringLimits,
@@ -227,13 +185,12 @@ const TRIES_MAX: u32 = 2;
 
 impl Tiering {
     pub fn new(files: TierFiles, mut limits: TieringLimits, capacity_bytes: u64) -> Self {
-        let TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys } = files;
+        let TierFiles { file, room_bytes, reads, writes, urgent, keys } = files;
         limits.tier.file_bytes_max = room_bytes;
         Self {
             file,
             sealer: Arc::new(Sealer::with(keys)),
             reads,
-            is_ring,
             writes,
             urgent: Rc::new(RefCell::new(urgent)),
             limits,
@@ -359,6 +316,11 @@ impl Tiering {
         first
             .or_else(|| self.queued.pop_front())
             .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
+    }
+
+    /// Whether the kernel's io_uring reads what is short.
+    pub fn has_ring(&self) -> bool {
+        self.reads.has_ring()
     }
 
     /// Reads that are under way at a time, at most.

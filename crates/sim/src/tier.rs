@@ -61,8 +61,7 @@ impl OpenTier for SimTier {
         let keys = Box::new(Box::new(keys));
         let (reads, writes) = (Box::new(reads), Box::new(writes));
         let urgent = Box::new(urgent);
-        let (room_bytes, is_ring) = (u64::MAX, false);
-        Ok(TierFiles { file, room_bytes, reads, is_ring, writes, urgent, keys })
+        Ok(TierFiles { file, room_bytes: u64::MAX, reads, writes, urgent, keys })
     }
 }
 

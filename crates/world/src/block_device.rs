@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl DiskFile for BlockDevice {
         self.file.stands_at(path)
     }
 
-    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn direct_descriptor(&self) -> Option<i32> {
         self.file.direct_descriptor()
     }
 

@@ -15,7 +15,7 @@ use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -155,8 +155,8 @@ impl DiskFile for DirectFile {
         self.plain.stands_at(path)
     }
 
-    fn direct_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.direct.as_fd())
+    fn direct_descriptor(&self) -> Option<i32> {
+        Some(self.direct.as_raw_fd())
     }
 
     fn length(&self) -> io::Result<u64> {

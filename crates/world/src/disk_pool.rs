@@ -97,8 +97,8 @@ impl ThreadDiskPool {
     /// Has the kernel's io_uring read what is short, with one more thread of this name.
     ///
     /// # Errors
-    /// The system knows no io_uring, or allows none; there is no thread to be had. The pool reads as
-    /// before.
+    /// The system knows no io_uring, or allows none; there is no thread to be had. The pool reads
+    /// as before.
     pub fn read_by_ring(&mut self, name: &str) -> io::Result<()> {
         self.ring = Some(Ring::start(name, Arc::clone(&self.shared.outcomes))?);
         Ok(())
@@ -134,6 +134,10 @@ impl DiskQueue for ThreadDiskPool {
             }
             _ => self.submit(Box::new(move || read.run())),
         }
+    }
+
+    fn has_ring(&self) -> bool {
+        self.ring.is_some()
     }
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {

@@ -3,8 +3,8 @@
 //! to sleep and is woken for it, which takes the processor as long as all else about a read.
 //!
 //! ```text
-//! submit ─▶ todo ─▶ the ring's thread ─▶ kernel ─▶ the ring's thread: what follows the read ─▶ outcomes
-//!            └─ rings the bell if that thread waits for the kernel and knows of nothing to do
+//! submit ─▶ todo ─▶ its thread ─▶ kernel ─▶ its thread: what follows the read ─▶ outcomes
+//!             └─ rings the bell if that thread waits for the kernel and has nothing to begin
 //! ```
 //!
 //! While a read is under way the kernel writes into its buffer. So buffers are given back only once
@@ -253,12 +253,12 @@ impl<'a> Reader<'a> {
             // There was room, and every read that suits has one.
             return self.keep(ticket, caught(|| read.run()));
         };
-        let descriptor = types::Fd(descriptor.as_raw_fd());
         let bytes = self.lent.slots[index].bytes(read.length);
-        let entry = opcode::Read::new(descriptor, bytes.as_mut_ptr(), bytes.len() as u32)
-            .offset(read.offset)
-            .build()
-            .user_data(index as u64);
+        let entry =
+            opcode::Read::new(types::Fd(descriptor), bytes.as_mut_ptr(), bytes.len() as u32)
+                .offset(read.offset)
+                .build()
+                .user_data(index as u64);
         // SAFETY: the bytes belong to a slot that is given to nobody else before the kernel has
         // completed this read, and that `work` alone drops, when nothing is under way. The slot
         // keeps the file open until then.

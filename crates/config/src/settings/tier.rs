@@ -1,6 +1,7 @@
 //! The directives `tier` and `tier-*` as settings of a tier on disk.
 
 use crate::Config;
+pub use crate::table::TIER_VALUE_BYTES_MAX;
 use crate::table::{DIRECTIVES, row};
 use std::path::PathBuf;
 
@@ -13,9 +14,6 @@ pub const TIER_ROWS: [usize; 6] = [
     row("tier-value-min"),
     row("tier-value-max"),
 ];
-
-/// What `tier-value-max` may be at most, in bytes: that of a record of `tier`.
-pub const TIER_VALUE_BYTES_MAX: u64 = 7 << 20;
 
 /// Where values lie that memory has no room for, and which.
 #[derive(Clone, PartialEq, Eq, Debug)]

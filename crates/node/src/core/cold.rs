@@ -1,7 +1,6 @@
 //! Values that requests need and that are not in memory.
 
 use super::{Core, Process};
-use crate::fetches::Waiting;
 use crate::session::OwnedRequest;
 use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
@@ -265,10 +264,10 @@ impl Core {
         }
     }
 
-    /// Ends the pins of who has waited.
-    pub(crate) fn unpin(&mut self, waited: Option<Waiting>) {
-        if let (Some(cold), Some(waited)) = (self.shard.engine.keyspace.cold_mut(), waited) {
-            waited.pinned.into_iter().for_each(|hash| cold.unpin(hash));
+    /// Ends pins.
+    pub(crate) fn unpin(&mut self, hashes: &[KeyHash]) {
+        if let Some(cold) = self.shard.engine.keyspace.cold_mut() {
+            hashes.iter().for_each(|hash| cold.unpin(*hash));
         }
     }
 

@@ -12,7 +12,7 @@ use tier::Figures;
 pub(crate) struct TierReport {
     pub is_open: bool,
     /// The kernel's io_uring reads what is short.
-    pub is_ring: bool,
+    pub has_ring: bool,
     /// `tier-max`, of a tier that is open.
     pub max_bytes: u64,
     /// Keys whose value is in memory, and keys whose value is on the tier.
@@ -50,7 +50,7 @@ impl Core {
         let micros = |percent| fetches.percentile(percent).div_ceil(1000);
         TierReport {
             is_open: tiering.is_some(),
-            is_ring: tiering.is_some_and(|tiering| tiering.is_ring),
+            has_ring: tiering.is_some_and(Tiering::has_ring),
             max_bytes: tiering.map_or(0, |_| settings.bytes_max),
             items_memory: (keyspace.len() - items_ssd) as u64,
             items_ssd: items_ssd as u64,

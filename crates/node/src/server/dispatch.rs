@@ -243,7 +243,9 @@ impl Server {
             self.core.clients.resuming.push_back(client);
             return false;
         }
-        self.core.unpin(waited);
+        if let Some(waited) = waited {
+            self.core.unpin(&waited.pinned);
+        }
         self.end_asking(client);
         self.core.enqueue(client);
         true

@@ -48,8 +48,9 @@ impl Server {
 
     /// A client has gone.
     pub(crate) fn forget_fetches(&mut self, client: ConnectionId) {
-        let waited = self.fetches.take(client);
-        self.core.unpin(waited);
+        if let Some(waited) = self.fetches.take(client) {
+            self.core.unpin(&waited.pinned);
+        }
         self.fetches.give_up(client);
         self.admit_fetches();
     }

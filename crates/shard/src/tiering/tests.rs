@@ -4,6 +4,7 @@ use base::{DatabaseId, HashKey};
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect};
 use engine::settings::Settings;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use tier::Keys;
 
@@ -142,7 +143,6 @@ impl Tiered {
             file: Arc::new(File::default()),
             room_bytes: u64::MAX,
             reads: Box::new(reads.clone()),
-            is_ring: false,
             writes: Box::new(writes.clone()),
             urgent: Box::new(Queue::default()),
             keys: Box::new(Box::new(Keys::new(&std::array::from_fn(|number| number as u8)))),

@@ -10,7 +10,7 @@ pub(super) fn tier(server: &Server, _: ConnectionId, text: &mut Text) {
     let report = server.core.tier_report();
     let (figures, file, values) = (&report.figures, &report.file, &report.values);
     text.line("tier_enabled", u8::from(report.is_open));
-    text.line("tier_io_uring", u8::from(report.is_ring));
+    text.line("tier_io_uring", u8::from(report.has_ring));
     text.line("tier_max_bytes", report.max_bytes);
     text.line("tier_file_bytes", figures.file_bytes);
     text.line("tier_live_bytes", figures.live_bytes);
