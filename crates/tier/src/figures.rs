@@ -15,6 +15,8 @@ pub struct Figures {
     pub free_segments: u64,
     /// Bytes of segments that are empty and, because of a hold, not free.
     pub held_bytes: u64,
+    /// Segments whose cleaning met damage, and that have not come free since.
+    pub given_up_segments: u64,
     /// Memory of pieces that are open or not yet written.
     pub buffered_bytes: u64,
     /// All memory of the tier, with that of the pieces.

@@ -41,6 +41,8 @@ pub(crate) struct Segments {
     holds: BTreeSet<u64>,
     next_hold: u64,
     cleanings: u32,
+    /// Segments that are not cleaned again, and not free.
+    given_up: u32,
     search: Search,
     totals: Totals,
 }
@@ -78,6 +80,7 @@ impl Segments {
             holds: BTreeSet::new(),
             next_hold: 0,
             cleanings: 0,
+            given_up: 0,
             search: Search::default(),
             totals: Totals::default(),
         }
@@ -225,7 +228,10 @@ impl Segments {
         }
         let segment = &mut self.table[taken.index as usize];
         segment.is_being_cleaned = false;
-        segment.is_given_up |= give_up;
+        if give_up && !segment.is_given_up {
+            segment.is_given_up = true;
+            self.given_up += 1;
+        }
         self.cleanings -= 1;
         self.settle(taken.index);
     }
@@ -266,6 +272,7 @@ impl Segments {
         self.free.clear();
         self.waiting.clear();
         self.cleanings = 0;
+        self.given_up = 0;
         self.search.look_again();
         self.totals = Totals::default();
     }
@@ -290,7 +297,11 @@ impl Segments {
     }
 
     fn make_free(&mut self, index: u32) {
-        self.table[index as usize].state = State::Free;
+        let segment = &mut self.table[index as usize];
+        segment.state = State::Free;
+        if std::mem::take(&mut segment.is_given_up) {
+            self.given_up -= 1;
+        }
         if index < self.capacity {
             self.free.push(index);
         }
@@ -378,6 +389,11 @@ impl Segments {
         self.cleanings
     }
 
+    /// Segments whose cleaning met damage, and that have not come free since.
+    pub(crate) fn given_up_count(&self) -> u32 {
+        self.given_up
+    }
+
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }
@@ -427,6 +443,8 @@ impl Segments {
         assert!(self.free.len() <= count(State::Free));
         let cleaned = self.table.iter().filter(|segment| segment.is_being_cleaned).count();
         assert_eq!(self.cleanings as usize, cleaned);
+        let given_up = self.table.iter().filter(|segment| segment.is_given_up).count();
+        assert_eq!(self.given_up as usize, given_up);
         let occupied: u64 = self.table.iter().map(Segment::occupied_bytes).sum();
         assert_eq!(self.totals.occupied_bytes, occupied);
         assert_eq!(self.totals.live_bytes as usize, sums.iter().sum::<usize>());

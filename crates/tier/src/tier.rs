@@ -344,6 +344,7 @@ impl Tier {
             file_bytes: self.segments.table_count() as u64 * segment_bytes,
             free_segments: self.segments.free_count() as u64,
             held_bytes: self.segments.waiting_count() as u64 * segment_bytes,
+            given_up_segments: u64::from(self.segments.given_up_count()),
             buffered_bytes: buffered as u64,
             allocated_bytes: allocated as u64,
             ..self.counted

@@ -3,7 +3,7 @@
 use super::{Read, counter, gauge};
 use crate::core::tier_report::TierReport;
 
-pub(super) const FIGURES: [Read<TierReport>; 28] = [
+pub(super) const FIGURES: [Read<TierReport>; 30] = [
     gauge("kiln_tier_enabled", "1 while values can be moved to a tier.", |t| u64::from(t.is_open)),
     gauge("kiln_tier_max_bytes", "tier-max.", |t| t.max_bytes),
     gauge("kiln_tier_file_bytes", "Size of the file of the tier.", |t| t.figures.file_bytes),
@@ -61,7 +61,13 @@ pub(super) const FIGURES: [Read<TierReport>; 28] = [
     gauge("kiln_tier_buffered_bytes", "Bytes in memory that wait to be written.", |t| {
         t.figures.buffered_bytes
     }),
+    gauge("kiln_tier_held_bytes", "Empty segments that a snapshot holds.", |t| {
+        t.figures.held_bytes
+    }),
     counter("kiln_tier_cleaned_segments_total", "Segments cleaned.", |t| t.file.cleaned_segments),
+    gauge("kiln_tier_given_up_segments", "Segments that cannot be cleaned.", |t| {
+        t.figures.given_up_segments
+    }),
     counter("kiln_tier_failed_reads_total", "Reads that failed, or brought wrong bytes.", |t| {
         t.file.failed_reads
     }),

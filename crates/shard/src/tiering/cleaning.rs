@@ -4,8 +4,8 @@
 //! put anew by the loop, while they are still few: then the next chunk is read. Values come into
 //! memory for no more than that.
 
-use super::TieringStatistics;
 use super::jobs::read_all_at;
+use super::{TRIES_MAX, TieringStatistics};
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
 use engine::keyspace::Keyspace;
 use std::sync::Arc;
@@ -17,7 +17,9 @@ pub(super) struct Cleaner {
     cleaning: Option<Cleaning>,
     /// The chunk to be read next; `None` while one is being read.
     next: Option<Chunk>,
-    reading: Option<DiskTicket>,
+    reading: Option<(DiskTicket, Chunk)>,
+    /// How often it was read in vain.
+    tries: u32,
     /// Records that were read, and found no room yet.
     left: Option<Records>,
 }
@@ -98,7 +100,7 @@ impl Cleaner {
         // Those are pieces of their own.
         let handed = cold.tier.limits().alone_bytes_min;
         let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk, handed)) };
-        self.reading = Some(queue.submit(Box::new(job)));
+        self.reading = Some((queue.submit(Box::new(job)), chunk));
     }
 
     /// Takes a chunk that was read.
@@ -109,10 +111,10 @@ impl Cleaner {
         keyspace: &mut Keyspace,
         statistics: &mut TieringStatistics,
     ) {
-        if self.reading != Some(ticket) {
+        let Some((_, chunk)) = self.reading.take_if(|(reading, _)| *reading == ticket) else {
             return;
-        }
-        self.reading = None;
+        };
+        let tries = std::mem::take(&mut self.tries) + 1;
         let (Some(cleaning), Some(cold)) = (&self.cleaning, keyspace.cold_mut()) else { return };
         if !cold.tier.is_being_cleaned(cleaning) {
             // All was flushed meanwhile.
@@ -130,7 +132,11 @@ impl Cleaner {
             }
             Err(why) => {
                 statistics.failed_reads += 1;
-                tracing::error!("a segment of the tier cannot be cleaned: {why}");
+                tracing::error!("a segment of the tier cannot be read to be cleaned: {why}");
+                if tries < TRIES_MAX {
+                    (self.tries, self.next) = (tries, Some(chunk));
+                    return;
+                }
                 cold.tier.give_up_cleaning(cleaning);
                 self.cleaning = None;
             }
@@ -143,6 +149,7 @@ impl Cleaner {
             && !cold.tier.is_being_cleaned(cleaning)
         {
             (self.cleaning, self.next, self.left) = (None, None, None);
+            self.tries = 0;
         }
     }
 

@@ -1,10 +1,15 @@
+mod faults;
+
+use super::shrinking::SHRINK_NANOS;
 use super::*;
 use base::disk::DiskJob;
 use base::{DatabaseId, HashKey};
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect};
 use engine::settings::Settings;
+use std::ops::RangeFrom;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use tier::Keys;
 
@@ -64,15 +69,36 @@ impl DiskQueue for Queue {
 
 /// A file in memory.
 #[derive(Default)]
-struct File(Mutex<Vec<u8>>);
+struct File {
+    bytes: Mutex<Vec<u8>>,
+    /// So many reads to come fail, and so many cuts.
+    failing_reads: AtomicU64,
+    failing_cuts: AtomicU64,
+}
+
+impl File {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().expect("no test panics with it")
+    }
+}
+
+/// Fails if it is to fail another time.
+fn fail(times: &AtomicU64) -> io::Result<()> {
+    let left = |left: u64| left.checked_sub(1);
+    match times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
+        Ok(_) => Err(io::Error::other("the test has it fail")),
+        Err(_) => Ok(()),
+    }
+}
 
 impl DiskFile for File {
     fn length(&self) -> io::Result<u64> {
-        Ok(self.0.lock().expect("no test panics with it").len() as u64)
+        Ok(self.bytes().len() as u64)
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.0.lock().expect("no test panics with it");
+        fail(&self.failing_reads)?;
+        let bytes = self.bytes();
         let from = (offset as usize).min(bytes.len());
         let count = into.len().min(bytes.len() - from);
         into[..count].copy_from_slice(&bytes[from..from + count]);
@@ -80,7 +106,7 @@ impl DiskFile for File {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut all = self.0.lock().expect("no test panics with it");
+        let mut all = self.bytes();
         let end = offset as usize + bytes.len();
         let length = all.len().max(end);
         all.resize(length, 0);
@@ -89,7 +115,8 @@ impl DiskFile for File {
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.0.lock().expect("no test panics with it").resize(length as usize, 0);
+        fail(&self.failing_cuts)?;
+        self.bytes().resize(length as usize, 0);
         Ok(())
     }
 
@@ -130,6 +157,7 @@ pub(crate) struct Tiered {
     pub tiering: Tiering,
     pub reads: Queue,
     writes: Queue,
+    file: Arc<File>,
 }
 
 impl Tiered {
@@ -139,8 +167,9 @@ impl Tiered {
 
     fn with(limits: TieringLimits) -> Self {
         let (reads, writes) = (Queue::default(), Queue::default());
+        let file = Arc::new(File::default());
         let files = TierFiles {
-            file: Arc::new(File::default()),
+            file: Arc::clone(&file) as Arc<dyn DiskFile>,
             room_bytes: u64::MAX,
             reads: Box::new(reads.clone()),
             writes: Box::new(writes.clone()),
@@ -151,7 +180,7 @@ impl Tiered {
         let mut tiering = Tiering::new(files, limits, 8 * limits.tier.segment_bytes as u64);
         tiering.serve(&mut keyspace);
         let twin = Keyspace::new(Settings::default(), HashKey::fixed(1));
-        Self { keyspace, twin, tiering, reads, writes }
+        Self { keyspace, twin, tiering, reads, writes, file }
     }
 
     fn apply(&mut self, key: &str, effect: &Effect<'_>) {
@@ -175,6 +204,23 @@ impl Tiered {
             self.settle();
         }
         keys
+    }
+
+    /// Deletes every other value of a full tier, and puts more until a segment is being read to be
+    /// cleaned; the keys that it was filled with, and numbers of further ones.
+    fn begin_cleaning(&mut self) -> (Vec<String>, RangeFrom<usize>) {
+        let keys = self.fill();
+        for key in keys.iter().step_by(2) {
+            self.apply(key, &DELETE);
+        }
+        let mut more = 0..;
+        while !self.tiering.cleaner.is_busy() {
+            self.writes.run();
+            self.poll();
+            self.put(&format!("more{}", more.next().expect("it has no end")), 1);
+            self.poll();
+        }
+        (keys, more)
     }
 
     fn flush(&mut self) {
@@ -233,18 +279,7 @@ fn a_read_under_way_brings_nothing_to_who_has_its_place_later() {
 #[test]
 fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
     let mut tiered = Tiered::new();
-    let keys = tiered.fill();
-    // Every other record goes: a segment is cleaned when more come.
-    for key in keys.iter().step_by(2) {
-        tiered.apply(key, &DELETE);
-    }
-    let mut more = 0..;
-    while !tiered.tiering.cleaner.is_busy() {
-        tiered.writes.run();
-        tiered.poll();
-        tiered.put(&format!("more{}", more.next().expect("it has no end")), 1);
-        tiered.poll();
-    }
+    let (keys, more) = tiered.begin_cleaning();
     // New values take the room in memory that its records need.
     for number in more.take(12) {
         tiered.put(&format!("more{number}"), 1);

@@ -269,10 +269,14 @@ fn a_cleaning_that_is_given_up_is_not_repeated() {
         given_up.push(cleaning);
     }
     assert!(!given_up.is_empty());
+    let given_up_segments = |driven: &Driven| driven.tier.figures().given_up_segments;
+    assert_eq!(given_up_segments(&driven), given_up.len() as u64);
     driven.check();
     driven.keys.keys().copied().collect::<Vec<_>>().into_iter().for_each(|key| driven.remove(key));
     driven.close();
     assert_eq!(driven.tier.figures().free_segments, 16);
+    assert_eq!(given_up_segments(&driven), 0);
+    driven.check();
 }
 
 #[test]

@@ -35,10 +35,12 @@ pub(super) fn tier(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("tier_encoded_in_vain", values.encoded_in_vain.get());
     text.line("tier_behind_millis", report.behind_millis);
     text.line("tier_buffered_bytes", figures.buffered_bytes);
+    text.line("tier_held_bytes", figures.held_bytes);
     // How often each byte of what went was written.
     let amplification = ratio(file.written_bytes, figures.put_bytes);
     text.line("tier_write_amplification", format!("{amplification:.2}"));
     text.line("tier_cleaned_segments", file.cleaned_segments);
+    text.line("tier_given_up_segments", figures.given_up_segments);
     text.line("tier_failed_reads", file.failed_reads);
     text.line("tier_failed_writes", file.failed_writes);
 }
