@@ -26,13 +26,15 @@
 //! | `cold/spill` | which values go, and how |
 //! | `cold/encode` | long values, encoded over several turns |
 //! | `cold/build` | long values, decoded away from the loop |
-//! | `cold/fetch` | cold values of keys, fetched or read at once |
-//! | `cold/look` | cold values that are looked at and stay where they are |
+//! | `cold/fetch` | cold values of keys, fetched for commands to come, or at once |
+//! | `cold/look` | cold values of many keys, looked at and not fetched |
+//! | `cold/read` | contents of records, read at once |
 
 mod build;
 mod encode;
 mod fetch;
 mod look;
+mod read;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -56,13 +58,14 @@ use tier::{Place, Read, Tier};
 
 /// Reads what the store has on its file. It blocks: for who cannot wait otherwise.
 pub trait ColdSource {
-    /// The content of a record.
+    /// The content of a record, by one try.
     ///
     /// # Errors
-    /// Why it cannot be had. Then the value is lost in this process.
+    /// Why it cannot be had.
     fn read(&self, read: &Read) -> Result<Vec<u8>, String>;
 
-    /// The contents of several records, in their order: several at a time, where that is possible.
+    /// The contents of several records, in their order, by one try of each: several at a time,
+    /// where that is possible.
     fn read_all(&self, reads: &[Read]) -> Vec<Result<Vec<u8>, String>> {
         reads.iter().map(|read| self.read(read)).collect()
     }
@@ -113,9 +116,11 @@ pub struct ColdStatistics {
     pub fetched: Cell<u64>,
     /// Values read without waiting for anybody else, and without coming back.
     pub looked_at: Cell<u64>,
-    /// Reads for which everything waited, and what they brought of the file, in bytes.
+    /// Reads for which everything waited, and what they brought of the file, in bytes; and those of
+    /// them that failed or brought something else. The second try of one is a read of its own.
     pub blocking_reads: Cell<u64>,
     pub blocking_read_bytes: Cell<u64>,
+    pub failed_blocking_reads: Cell<u64>,
 }
 
 pub(crate) fn add(counter: &Cell<u64>, count: u64) {
@@ -149,7 +154,7 @@ pub struct ColdStore {
     pub encoded_bytes_left: usize,
     /// Why a value is lost in this process, if one is.
     failure: RefCell<Option<String>>,
-    /// The bytes of the value that goes or comes; kept for its memory.
+    /// The bytes of the value that goes; kept for its memory.
     content: Vec<u8>,
 }
 
@@ -223,7 +228,7 @@ impl ColdStore {
         usize::from(copy.is_some())
     }
 
-    /// Takes back what was taken for a value that went or came, for the next one.
+    /// Takes back what was taken for a value that went, for the next one.
     fn keep_content(&mut self, content: Vec<u8>) {
         if content.capacity() <= CONTENT_BYTES_KEPT {
             self.content = content;
@@ -232,39 +237,17 @@ impl ColdStore {
 
     /// The content of a record that an entry names, wherever it lies. `None`: it is lost, which is
     /// noted.
-    pub fn content_at(&self, place: u64) -> Option<Vec<u8>> {
-        let mut content = Vec::new();
-        self.read(Place::from_bits(place)?, &mut content)?;
+    pub(crate) fn content_at(&self, place: u64) -> Option<Vec<u8>> {
+        let content = self.contents_at(Place::from_bits(place).into_iter()).ok()?.pop()?;
         add(&self.statistics.looked_at, 1);
         Some(content)
-    }
-
-    /// The bytes of a record, wherever it lies, into `content`. `None`: it is lost, which is noted.
-    fn read(&self, place: Place, content: &mut Vec<u8>) -> Option<()> {
-        content.clear();
-        if self.tier.in_memory(place, content) {
-            return Some(());
-        }
-        let read = self.tier.read(place);
-        add(&self.statistics.blocking_reads, 1);
-        add(&self.statistics.blocking_read_bytes, read.length() as u64);
-        match self.source.read(&read) {
-            Ok(bytes) => {
-                *content = bytes;
-                Some(())
-            }
-            Err(why) => {
-                self.fail(why);
-                None
-            }
-        }
     }
 }
 
 /// The tag of a value in memory that fits into no record, until it changes.
 const TAG_TOO_LONG: u8 = 0x7f;
 
-/// Bytes of memory that are kept for the next value that goes or comes at once.
+/// Bytes of memory that are kept for the next value that goes at once.
 const CONTENT_BYTES_KEPT: usize = 256 << 10;
 
 /// Where in the store something of an entry lies: its value, or a copy of it.

@@ -19,7 +19,7 @@ use crate::unit::{Context, Unit};
 use crate::value::{Element, EntryRef, StringValue, Value, encoding, type_name};
 use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use structures::entry::ValueRef;
@@ -52,6 +52,8 @@ pub struct Bench {
 #[derive(Clone, Default)]
 pub(crate) struct MemoryFile {
     pub bytes: Rc<RefCell<Vec<u8>>>,
+    /// So many reads to come fail.
+    pub failing_reads: Rc<Cell<u64>>,
 }
 
 impl MemoryFile {
@@ -84,6 +86,10 @@ impl MemoryFile {
 
 impl ColdSource for MemoryFile {
     fn read(&self, read: &Read) -> Result<Vec<u8>, String> {
+        if let Some(left) = self.failing_reads.get().checked_sub(1) {
+            self.failing_reads.set(left);
+            return Err("the test has it fail".to_owned());
+        }
         let from = read.offset() as usize;
         let pages = self.bytes.borrow().get(from..from + read.length()).map(<[u8]>::to_vec);
         let mut pages = pages.ok_or("the file is too short")?;

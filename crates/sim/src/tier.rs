@@ -172,6 +172,7 @@ impl Spilling {
         self.fetched += cold.statistics.fetched.get();
         self.blocking += cold.statistics.blocking_reads.get();
         self.cleaned_segments += tiering.statistics.cleaned_segments;
+        self.failed_reads += cold.statistics.failed_blocking_reads.get();
         self.failed_reads += tiering.statistics.failed_reads;
         self.failed_writes += tiering.statistics.failed_writes;
     }

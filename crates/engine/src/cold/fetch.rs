@@ -12,7 +12,7 @@ use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes, is_past_in_memor
 use base::DatabaseId;
 use structures::Occupied;
 use structures::entry::{Payload, ValueRef};
-use tier::{Draft, Place, Read, Tier};
+use tier::{Draft, Place, Tier};
 
 /// The tag of a value that was fetched, and of one that was used once since then: by whom it was
 /// fetched for. A higher one says that it was used again.
@@ -207,16 +207,9 @@ impl Keyspace {
     pub fn fetch_now(&mut self, database: DatabaseId, key: &[u8]) -> Result<(), Refusal> {
         let hash = self.hash(key);
         let Some(place) = self.cold_place(database, key) else { return Ok(()) };
-        let mut content = match &mut self.cold {
-            Some(cold) => std::mem::take(&mut cold.content),
-            None => return Ok(()),
-        };
-        let read = self.cold.as_ref().and_then(|cold| cold.read(place, &mut content));
-        if read.is_some() {
+        let Some(cold) = &self.cold else { return Ok(()) };
+        for content in cold.contents_at([place].into_iter())? {
             self.put_fetched(hash, place, &content);
-        }
-        if let Some(cold) = &mut self.cold {
-            cold.keep_content(content);
         }
         match self.cold_place(database, key) {
             None => Ok(()),
@@ -289,30 +282,8 @@ impl Keyspace {
         cold.sort_unstable();
         cold.dedup();
         let Some(store) = &self.cold else { return Ok(()) };
-        let mut reads = Vec::new();
-        let mut fetched = Vec::new();
-        for (place, hash) in cold {
-            match store.in_memory(place) {
-                Some(content) => fetched.push((place, hash, content)),
-                None => reads.push((place, hash, store.tier.read(place))),
-            }
-        }
-        if !reads.is_empty() {
-            add(&store.statistics.blocking_reads, reads.len() as u64);
-            let asked: Vec<Read> = reads.iter().map(|(.., read)| *read).collect();
-            let bytes: usize = asked.iter().map(Read::length).sum();
-            add(&store.statistics.blocking_read_bytes, bytes as u64);
-            for ((place, hash, _), content) in reads.iter().zip(store.source.read_all(&asked)) {
-                match content {
-                    Ok(content) => fetched.push((*place, *hash, content)),
-                    Err(why) => {
-                        store.fail(why);
-                        return Err(Refusal::LOST);
-                    }
-                }
-            }
-        }
-        for (place, hash, content) in fetched {
+        let contents = store.contents_at(cold.iter().map(|(place, _)| *place))?;
+        for ((place, hash), content) in cold.into_iter().zip(contents) {
             self.put_fetched(hash, place, &content);
         }
         Ok(())
@@ -464,12 +435,6 @@ impl ColdStore {
 
     pub(super) fn is_pinned(&self, hash: KeyHash) -> bool {
         !self.pins.is_empty() && self.pins.contains_key(&hash)
-    }
-
-    /// The content of a record if it need not be read from the file.
-    pub fn in_memory(&self, place: Place) -> Option<Vec<u8>> {
-        let mut content = Vec::new();
-        self.tier.in_memory(place, &mut content).then_some(content)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::value::EntryRef;
 use std::ops::ControlFlow;
 use structures::entry::ValueRef;
-use tier::{Place, Read};
+use tier::Place;
 
 /// Entries whose values are read together, and bytes of these as they lie in the store; one value
 /// may exceed them. They are in memory meanwhile, and nobody counts them.
@@ -60,33 +60,9 @@ impl Keyspace {
     /// The contents of those of these entries whose values are not in memory, in their order.
     fn read_together(&self, entries: &[EntryRef<'_>]) -> Result<Vec<Vec<u8>>, Refusal> {
         let Some(cold) = self.cold.as_deref() else { return Ok(Vec::new()) };
-        let places = entries.iter().filter_map(|entry| cold_place(*entry));
-        let mut contents: Vec<Option<Vec<u8>>> = Vec::new();
-        let mut reads: Vec<(Read, usize)> = Vec::new();
-        for place in places {
-            let content = cold.in_memory(place);
-            if content.is_none() {
-                reads.push((cold.tier.read(place), contents.len()));
-            }
-            contents.push(content);
-        }
-        // In the order of the file, which a disk may like better.
-        reads.sort_unstable_by_key(|(read, _)| read.offset());
-        let asked: Vec<Read> = reads.iter().map(|(read, _)| *read).collect();
-        let bytes: usize = asked.iter().map(Read::length).sum();
-        add(&cold.statistics.blocking_reads, asked.len() as u64);
-        add(&cold.statistics.blocking_read_bytes, bytes as u64);
+        let contents = cold.contents_at(entries.iter().filter_map(|entry| cold_place(*entry)))?;
         add(&cold.statistics.looked_at, contents.len() as u64);
-        for ((_, index), content) in reads.iter().zip(cold.source.read_all(&asked)) {
-            match content {
-                Ok(content) => contents[*index] = Some(content),
-                Err(why) => {
-                    cold.fail(why);
-                    return Err(Refusal::LOST);
-                }
-            }
-        }
-        contents.into_iter().map(|content| content.ok_or(Refusal::LOST)).collect()
+        Ok(contents)
     }
 }
 

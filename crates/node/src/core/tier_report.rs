@@ -76,6 +76,11 @@ impl TierReport {
         self.file.read_bytes + self.values.blocking_read_bytes.get()
     }
 
+    /// Reads that failed or brought something else, by whomever. Those of cleaning are among them.
+    pub fn failed_reads(&self) -> u64 {
+        self.file.failed_reads + self.values.failed_blocking_reads.get()
+    }
+
     /// Values that were written, those included that cleaning moved.
     pub fn items_written(&self) -> u64 {
         self.figures.put_records + self.figures.survivor_records

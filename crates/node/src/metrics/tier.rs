@@ -69,7 +69,7 @@ pub(super) const FIGURES: [Read<TierReport>; 30] = [
         t.figures.given_up_segments
     }),
     counter("kiln_tier_failed_reads_total", "Reads that failed, or brought wrong bytes.", |t| {
-        t.file.failed_reads
+        t.failed_reads()
     }),
     counter("kiln_tier_failed_writes_total", "Writes that failed.", |t| t.file.failed_writes),
 ];

@@ -135,8 +135,7 @@ const SPREAD_READS_MIN: usize = 4;
 
 impl ColdSource for BlockingSource {
     fn read(&self, read: &Read) -> Result<Vec<u8>, String> {
-        let first = read_record(&*self.file, &self.sealer, read);
-        first.or_else(|_| read_record(&*self.file, &self.sealer, read))
+        logged(read, read_record(&*self.file, &self.sealer, read))
     }
 
     fn read_all(&self, reads: &[Read]) -> Vec<Brought> {
@@ -161,13 +160,18 @@ impl ColdSource for BlockingSource {
                 brought[*index] = Some(*content);
             }
         }
-        // What failed is read once more.
-        let again = |(read, brought): (&Read, Option<Brought>)| match brought {
-            Some(Ok(content)) => Ok(content),
-            _ => self.read(read),
+        let outcome = |(read, brought): (&Read, Option<Brought>)| {
+            logged(read, brought.unwrap_or_else(|| Err("a job brought something else".into())))
         };
-        reads.iter().zip(brought).map(again).collect()
+        reads.iter().zip(brought).map(outcome).collect()
     }
+}
+
+/// Logs why a read failed: who asked for it only counts that.
+fn logged(read: &Read, brought: Brought) -> Brought {
+    brought.inspect_err(|why| {
+        tracing::error!(offset = read.place().offset(), "a value cannot be read: {why}");
+    })
 }
 
 /// Encrypts a piece and writes it; how many bytes.

@@ -75,27 +75,48 @@ impl Span {
     }
 }
 
+/// What a job that reads a span brings.
+struct BroughtSpan {
+    records: Vec<(u32, Brought)>,
+    /// Values that were read, and bytes: of both those of second tries as well.
+    reads: u64,
+    read_bytes: u64,
+    /// Why tries failed, each of them.
+    failures: Vec<String>,
+}
+
 /// Reads the records of a span. One that is not what was written there is read once more, by
 /// itself.
-fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> Vec<(u32, Brought)> {
+fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> BroughtSpan {
     let (start, length) = (span.start(), (span.end() - span.start()) as usize);
     let mut buffer = Vec::new();
     let aligned = block_buffer(&mut buffer, length);
     buffer.resize(aligned + length, 0);
     let bytes = &mut buffer[aligned..];
-    let count = file.read_at(start, bytes).unwrap_or(0);
-    let bytes = &mut bytes[..count];
-    let each = span.reads.iter().map(|(index, read)| {
+    let count = file.read_at(start, bytes).map_err(|error| error.to_string());
+    let mut brought = BroughtSpan {
+        records: Vec::with_capacity(span.reads.len()),
+        reads: span.reads.len() as u64,
+        read_bytes: length as u64,
+        failures: Vec::new(),
+    };
+    for (index, read) in &span.reads {
         let from = (read.offset() - start) as usize;
-        let pages = bytes.get_mut(from..from + read.length());
-        let content = pages.and_then(|pages| {
-            let content = read.open(sealer, pages).ok()?;
-            Some(pages[content.range].to_vec())
+        let first = count.clone().and_then(|count| {
+            let pages = bytes[..count].get_mut(from..).unwrap_or_default();
+            let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
+            Ok(pages[content.range].to_vec())
         });
-        let brought = content.map_or_else(|| read_record(file, sealer, read), Ok);
-        (*index, brought)
-    });
-    each.collect()
+        let content = first.or_else(|why| {
+            let second = read_record(file, sealer, read);
+            brought.reads += 1;
+            brought.read_bytes += read.length() as u64;
+            brought.failures.extend([why].into_iter().chain(second.as_ref().err().cloned()));
+            second
+        });
+        brought.records.push((*index, content));
+    }
+    brought
 }
 
 impl Lane {
@@ -172,16 +193,20 @@ impl SnapshotReader {
     ) {
         let window = self.lanes.iter_mut().find_map(|lane| lane.take(ticket));
         let Some(window) = window else { return };
-        let Ok(brought) = outcome.downcast::<Vec<(u32, Brought)>>() else { return };
-        statistics.reads += 1;
-        for (index, brought) in *brought {
+        let Ok(span) = outcome.downcast::<BroughtSpan>() else { return };
+        statistics.reads += span.reads;
+        statistics.read_bytes += span.read_bytes;
+        if keyspace.is_snapshot_window(window) {
+            // Of one that was given up other values may lie there by now.
+            statistics.failed_reads += span.failures.len() as u64;
+            for why in &span.failures {
+                tracing::error!("a snapshot cannot read a value of the tier: {why}");
+            }
+        }
+        for (index, brought) in span.records {
             match brought {
-                Ok(content) => {
-                    statistics.read_bytes += content.len() as u64;
-                    keyspace.put_snapshot_value(window, index, content);
-                }
+                Ok(content) => keyspace.put_snapshot_value(window, index, content),
                 Err(why) if keyspace.is_snapshot_window(window) => {
-                    statistics.failed_reads += 1;
                     if let Some(cold) = keyspace.cold() {
                         cold.fail(format!("a snapshot cannot read a value of the tier: {why}"));
                     }

@@ -41,6 +41,6 @@ pub(super) fn tier(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("tier_write_amplification", format!("{amplification:.2}"));
     text.line("tier_cleaned_segments", file.cleaned_segments);
     text.line("tier_given_up_segments", figures.given_up_segments);
-    text.line("tier_failed_reads", file.failed_reads);
+    text.line("tier_failed_reads", report.failed_reads());
     text.line("tier_failed_writes", file.failed_writes);
 }

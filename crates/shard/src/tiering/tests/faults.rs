@@ -32,3 +32,32 @@ fn a_segment_that_cannot_be_read_twice_is_given_up_and_counted() {
     assert_eq!(tiered.given_up_segments(), 0);
     assert!(tiered.is_whole());
 }
+
+#[test]
+fn a_snapshot_counts_values_and_blocks_and_each_try_that_failed() {
+    let mut tiered = Tiered::new();
+    // Four to a block, of three neighbouring ones.
+    for number in 0..12 {
+        tiered.put(&format!("key{number}"), number);
+    }
+    tiered.settle();
+    let counted = |tiered: &Tiered| {
+        let TieringStatistics { reads, read_bytes, failed_reads, .. } = tiered.tiering.statistics;
+        (reads, read_bytes, failed_reads)
+    };
+    let read = |tiered: &mut Tiered| {
+        tiered.keyspace.begin_snapshot(NOW);
+        while !tiered.keyspace.walk_snapshot(100, 1 << 20) {
+            tiered.poll();
+            tiered.reads.run();
+        }
+        tiered.keyspace.end_snapshot();
+    };
+    read(&mut tiered);
+    assert_eq!(counted(&tiered), (12, 12 << 10, 0));
+    // The block of all fails, and each value's own read helps.
+    tiered.file.failing_reads.store(1, Ordering::Relaxed);
+    read(&mut tiered);
+    assert_eq!(counted(&tiered), (12 + 24, (12 << 10) + (12 << 10) + (48 << 10), 12));
+    assert_eq!(tiered.keyspace.cold_failure(), None);
+}
