@@ -31,6 +31,9 @@ pub struct Keyspace {
     pub base_bytes: usize,
     /// Big values that a background thread should free.
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
+    /// Records of the log leave what is big to [`Self::take_garbage`]: somebody calls it. If not it
+    /// is freed at once.
+    pub leaves_garbage: bool,
     /// The time of the unit or record being applied.
     pub(crate) now: UnixMillis,
     /// See [`Self::is_partial`].
@@ -160,6 +163,7 @@ impl Keyspace {
             work: Work::default(),
             base_bytes: 0,
             garbage: Vec::new(),
+            leaves_garbage: false,
             now: UnixMillis(0),
             is_partial: false,
             replica_of: ReplicaOf::Unset,

@@ -76,7 +76,9 @@ impl Keyspace {
                     Some(telling) => telling.apply(self, database, key, &effect),
                 };
                 applied.map_err(|_| impossible())?;
-                self.garbage.clear();
+                if !self.leaves_garbage {
+                    self.garbage.clear();
+                }
                 count += 1;
             }
         }

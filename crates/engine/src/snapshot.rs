@@ -448,7 +448,7 @@ impl Keyspace {
         }
     }
 
-    /// Values to be freed away from the loop, left behind by a snapshot.
+    /// Values to be freed away from the loop.
     pub fn take_garbage(&mut self) -> Vec<Box<dyn std::any::Any + Send>> {
         std::mem::take(&mut self.garbage)
     }

@@ -36,6 +36,8 @@ impl Server {
     pub(crate) fn poll_log(&mut self) {
         let Core { process, leadership, shard, interest, .. } = &mut self.core;
         leadership.poll(shard, interest, &|| process.member(), &mut self.news);
+        // Of the records that a replica has applied, and of what left memory for them.
+        self.discard_garbage();
         self.take_news();
     }
 

@@ -121,7 +121,8 @@ impl Server {
         self.discard_garbage();
     }
 
-    fn discard_garbage(&mut self) {
+    /// Has the big values freed that left memory.
+    pub(crate) fn discard_garbage(&mut self) {
         let garbage = self.core.shard.engine.keyspace.take_garbage();
         if !garbage.is_empty() {
             self.core.discard(garbage);

@@ -1,4 +1,4 @@
-mod clock;
+mod follower;
 
 use super::*;
 use crate::tiering::Made;

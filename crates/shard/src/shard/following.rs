@@ -97,13 +97,15 @@ pub enum Told {
 
 impl Shard {
     /// A shard whose engine has applied what `replayer` consumed, and whose log is being read on.
+    /// Whoever polls it takes the keyspace's garbage.
     pub fn following(
-        engine: Engine,
+        mut engine: Engine,
         log: Box<dyn TransactionLog>,
         replayer: Replayer,
         incarnation: Incarnation,
     ) -> Self {
         let applied = Position { incarnation, sequence: replayer.at() };
+        engine.keyspace.leaves_garbage = true;
         let duty = Duty::Follows(Box::new(Following { replayer, bid: None, asked: None }));
         Self::assemble(engine, log, duty, None, applied)
     }

@@ -1,4 +1,5 @@
-//! The shard's clock, which a follower hears in records that may have to wait for values.
+//! A follower whose records may have to wait for values: the shard's clock, which it hears in them,
+//! and what they leave.
 
 use super::*;
 use crate::leadership::{Found, Leadership};
@@ -103,4 +104,32 @@ fn a_record_that_waited_for_its_values_does_not_say_what_time_it_is() {
     follower.write(4000, 2, &DELETE);
     follower.follow(5000);
     assert_eq!(follower.leadership.wall_ahead_millis(), 1000);
+}
+
+#[test]
+fn a_follower_leaves_long_values_to_who_frees_them_elsewhere() {
+    let mut follower = Follower::new(Scene::new(0));
+    let end = engine::effect::End::Tail;
+    let garbage = |follower: &mut Follower| follower.shard.engine.keyspace.take_garbage().len();
+    for key in [0, 1] {
+        for _ in 0..300 {
+            follower.write(1000, key, &Effect::ListPush { end, value: b"an element" });
+        }
+    }
+    follower.write(1000, 0, &DELETE);
+    // Behind it come others.
+    follower.write(1000, 2, &Effect::SetInteger { value: 1 });
+    follower.follow(1000);
+    assert!(!follower.shard.has_unapplied());
+    assert_eq!(garbage(&mut follower), 1, "it was deleted");
+
+    // Before the next record there must be room.
+    follower.shard.engine.keyspace.settings.maxmemory = 1;
+    follower.write(2000, 2, &Effect::SetInteger { value: 2 });
+    follower.follow(2000);
+    follower.shard.engine.keyspace.settings.maxmemory = 0;
+    follower.follow(2000);
+    assert!(!follower.shard.has_unapplied());
+    assert_eq!(follower.shard.engine.keyspace.cold_keys(), 1);
+    assert_eq!(garbage(&mut follower), 1, "it was spilled");
 }
