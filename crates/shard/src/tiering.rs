@@ -21,6 +21,7 @@ mod cleaning;
 pub mod device;
 mod jobs;
 mod open;
+mod shrinking;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -34,6 +35,7 @@ use engine::ids::KeyHash;
 use engine::keyspace::Keyspace;
 use jobs::{BlockingSource, Fetch, Fetched, write_piece};
 pub use open::{OpenTier, TierFiles, TierOrder};
+use shrinking::Shrinker;
 use snapshot::SnapshotReader;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -93,7 +95,6 @@ pub struct TieringStatistics {
     pub read_bytes: u64,
     /// Reads that failed or brought something else, the second try of each included.
     pub failed_reads: u64,
-    pub writes: u64,
     pub written_bytes: u64,
     pub failed_writes: u64,
     pub cleaned_segments: u64,
@@ -121,8 +122,7 @@ pub struct Tiering {
     /// Records that are being read, or wait to be.
     wanted: BTreeMap<u64, KeyHash>,
     writing: BTreeMap<DiskTicket, WriteId>,
-    /// What the file may have grown to.
-    file_bytes: u64,
+    shrinker: Shrinker,
     cleaner: Cleaner,
     snapshot: SnapshotReader,
     /// The last write failed: until then none is tried.
@@ -132,8 +132,6 @@ pub struct Tiering {
     /// Since when whoever needs memory has been waiting for writes, and when one arrived last.
     behind_since: Option<MonotonicNanos>,
     written_at: MonotonicNanos,
-    /// When the end of the file was last looked at.
-    shrunk_at: MonotonicNanos,
     done: Vec<(DiskTicket, DiskOutcome)>,
     pub statistics: TieringStatistics,
 }
@@ -158,10 +156,6 @@ const SPILL_STEPS_MAX: usize = 16;
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
 const BEHIND_NANOS_MAX: u64 = SECOND;
-
-/// Between two looks at the end of the file, in nanoseconds. It takes a look at all free segments
-/// there.
-const SHRINK_NANOS: u64 = SECOND / 10;
 
 /// How long a write that failed is not tried again. The loop turns as often anyway.
 const REST_MILLIS: u64 = 100;
@@ -202,15 +196,14 @@ impl Tiering {
             reading_bulk: 0,
             wanted: BTreeMap::new(),
             writing: BTreeMap::new(),
+            shrinker: Shrinker::default(),
             generations: Generations::default(),
-            file_bytes: 0,
             cleaner: Cleaner::default(),
             snapshot: SnapshotReader::default(),
             rests_until: None,
             now: MonotonicNanos(0),
             behind_since: None,
             written_at: MonotonicNanos(0),
-            shrunk_at: MonotonicNanos(0),
             done: Vec::new(),
             statistics: TieringStatistics::default(),
         }
@@ -232,6 +225,7 @@ impl Tiering {
         self.reading_bulk = 0;
         self.wanted.clear();
         self.writing.clear();
+        self.shrinker.forget_cut();
         self.cleaner = Cleaner::default();
         self.snapshot = SnapshotReader::default();
         self.rests_until = None;
@@ -376,7 +370,8 @@ impl Tiering {
         }
         keyspace.go_on_encoding();
         self.submit_reads(keyspace);
-        self.shrink(keyspace);
+        let (bytes_max, writes) = (self.limits.shrunk_bytes_max, &mut *self.writes);
+        self.shrinker.go_on(keyspace, now, bytes_max, &self.file, writes);
         self.read_for_snapshot(keyspace);
         self.submit_writes(keyspace);
         keyspace.release_flushed(self.limits.released_per_turn);
@@ -437,13 +432,14 @@ impl Tiering {
         self.writes.poll(&mut done);
         for (ticket, outcome) in done.drain(..) {
             let Some(id) = self.writing.remove(&ticket) else {
-                self.cleaner.take(ticket, outcome, keyspace, &mut self.statistics);
+                if !self.shrinker.take(ticket, &outcome) {
+                    self.cleaner.take(ticket, outcome, keyspace, &mut self.statistics);
+                }
                 continue;
             };
             let Some(cold) = keyspace.cold_mut() else { continue };
             match outcome.downcast::<io::Result<u64>>().map(|written| *written) {
                 Ok(Ok(bytes)) => {
-                    self.statistics.writes += 1;
                     self.statistics.written_bytes += bytes;
                     self.rests_until = None;
                     self.written_at = self.now;
@@ -477,31 +473,6 @@ impl Tiering {
             self.writing.insert(ticket, id);
         }
         self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
-    }
-
-    /// Gives the end of the file back that the tier has no use for, a part of it at a time: writes
-    /// wait meanwhile. Not for every segment that comes and goes at its end.
-    fn shrink(&mut self, keyspace: &mut Keyspace) {
-        if self.now.since(self.shrunk_at) < SHRINK_NANOS {
-            return;
-        }
-        self.shrunk_at = self.now;
-        let Some(cold) = keyspace.cold_mut() else { return };
-        let wanted = cold.tier.drop_free_end();
-        if wanted >= self.file_bytes {
-            self.file_bytes = wanted;
-            return;
-        }
-        let wanted = wanted.max(self.file_bytes.saturating_sub(self.limits.shrunk_bytes_max));
-        let file = Arc::clone(&self.file);
-        // Behind the writes under way, and before those to come.
-        self.writes.submit(Box::new(move || -> DiskOutcome {
-            if let Err(error) = file.set_length(wanted) {
-                tracing::warn!("the tier's file cannot be made shorter: {error}");
-            }
-            Box::new(())
-        }));
-        self.file_bytes = wanted;
     }
 
     /// Reads the values that a snapshot under way waits for.
@@ -554,13 +525,5 @@ impl Tiering {
     /// Since when whoever needs memory has been waiting for writes.
     pub fn behind_since(&self) -> Option<MonotonicNanos> {
         self.behind_since
-    }
-
-    /// Whether something is under way that will wake the loop.
-    pub fn is_busy(&self) -> bool {
-        !self.reading.is_empty()
-            || !self.writing.is_empty()
-            || self.cleaner.is_busy()
-            || self.snapshot.is_busy()
     }
 }

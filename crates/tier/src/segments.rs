@@ -14,7 +14,8 @@ use crate::limits::{Limits, PAGE_BYTES};
 use crate::place::Place;
 use crate::segment::{Segment, State, Taken};
 use crate::victim::Search;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -29,8 +30,9 @@ pub struct Hold(u64);
 /// All segments that were ever used.
 pub(crate) struct Segments {
     table: Vec<Segment>,
-    /// Segments of the table that may be taken, each below the capacity.
-    free: Vec<u32>,
+    /// Segments of the table that may be taken, each below the capacity, the lowest first: so the
+    /// file's end comes free.
+    free: BinaryHeap<Reverse<u32>>,
     /// Segments in which nothing is live, each with the number of the first hold that began since.
     waiting: Vec<(u32, u64)>,
     /// Segments that may be used: those from here on are emptied.
@@ -72,7 +74,7 @@ impl Segments {
     pub(crate) fn new(limits: Limits, generations: Generations) -> Self {
         Self {
             table: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
             waiting: Vec::new(),
             capacity: 0,
             limits,
@@ -86,12 +88,12 @@ impl Segments {
         }
     }
 
-    /// Takes a free segment, unless only `reserve` of them are left.
+    /// Takes the first free segment, unless only `reserve` of them are left.
     pub(crate) fn take(&mut self, reserve: usize) -> Option<Taken> {
         let is_enough = self.free_count() > reserve;
         is_enough.then(|| {
             let free = self.free.pop();
-            self.open(free)
+            self.open(free.map(|Reverse(index)| index))
         })
     }
 
@@ -127,8 +129,8 @@ impl Segments {
         let before = std::mem::replace(&mut self.capacity, segments);
         let known = (self.table.len() as u32).min(segments);
         let is_free = |&index: &u32| self.table[index as usize].state == State::Free;
-        self.free.extend((before..known).filter(is_free));
-        self.free.retain(|&index| index < segments);
+        self.free.extend((before..known).filter(is_free).map(Reverse));
+        self.free.retain(|&Reverse(index)| index < segments);
         self.drop_unused_end();
         self.search.look_again();
     }
@@ -303,7 +305,7 @@ impl Segments {
             self.given_up -= 1;
         }
         if index < self.capacity {
-            self.free.push(index);
+            self.free.push(Reverse(index));
         }
     }
 
@@ -331,7 +333,7 @@ impl Segments {
             return;
         }
         self.table.truncate(kept);
-        self.free.retain(|index| (*index as usize) < kept);
+        self.free.retain(|Reverse(index)| (*index as usize) < kept);
     }
 
     /// Changes a segment's accounts, and the totals with them.
@@ -366,7 +368,7 @@ impl Segments {
         index >= self.capacity
     }
 
-    /// Whether more demoted bytes may be live.
+    /// Whether more spilled bytes may be live.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         let usable = (self.capacity as usize).saturating_sub(self.free_min()) as u64;
         let bytes_max =
@@ -432,7 +434,9 @@ impl Segments {
             assert!(!is_idle || *sum == 0 && segment.unwritten_pieces == 0);
             let index = index as u32;
             let is_listed = match segment.state {
-                State::Free => index >= self.capacity || self.free.contains(&index),
+                State::Free => {
+                    index >= self.capacity || self.free.iter().any(|free| free.0 == index)
+                }
                 State::Waiting => self.waiting.iter().any(|(waiting, _)| *waiting == index),
                 _ => true,
             };

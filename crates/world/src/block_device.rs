@@ -106,11 +106,13 @@ impl DiskFile for BlockDevice {
 
     /// Nobody writes behind `length` meanwhile.
     fn set_length(&self, length: u64) -> io::Result<()> {
-        let used = self.used_bytes.fetch_min(length, Ordering::Relaxed);
+        let used = self.used_bytes.load(Ordering::Relaxed);
         if length >= used {
             return Ok(());
         }
-        discard(self.file.direct(), length, used - length)
+        discard(self.file.direct(), length, used - length)?;
+        self.used_bytes.fetch_min(length, Ordering::Relaxed);
+        Ok(())
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -147,6 +149,23 @@ mod tests {
         RealDisk.remove(&path).expect("it is there");
         let missing = is_block_device(&path).expect_err("nothing is there");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_could_not_be_discarded_is_discarded_the_next_time() {
+        let path = std::env::temp_dir().join(format!("kiln-discard-{}", std::process::id()));
+        // Of an earlier run: as a rule none is there.
+        let _ = fs::remove_file(&path);
+        let plain = File::create_new(&path).expect("there is room");
+        let direct = plain.try_clone().expect("there are descriptors");
+        let used_bytes = AtomicU64::new(8 << 10);
+        let device = BlockDevice { file: DirectFile::new(plain, direct), used_bytes };
+        // A file is not told what is of no use.
+        for _ in 0..2 {
+            assert!(device.set_length(4 << 10).is_err(), "it is not forgotten");
+        }
+        assert_eq!(device.used_bytes.load(Ordering::Relaxed), 8 << 10);
+        fs::remove_file(&path).expect("it is there");
     }
 
     #[test]

@@ -166,10 +166,6 @@ impl Default for SnapshotReader {
 }
 
 impl SnapshotReader {
-    pub(super) fn is_busy(&self) -> bool {
-        self.lanes.iter().any(|lane| !lane.reading.is_empty())
-    }
-
     /// Asks what the snapshot wants, and has it read.
     pub(super) fn go_on(
         &mut self,

@@ -250,6 +250,16 @@ fn a_file_ends_behind_what_is_in_use() {
 }
 
 #[test]
+fn the_first_free_segment_is_taken() {
+    let mut segments = crate::segments::Segments::new(LIMITS);
+    segments.set_capacity(8);
+    assert!((0..6).all(|_| segments.take(0).is_some()));
+    [4, 1, 5, 2].into_iter().for_each(|index| segments.close(index, 0));
+    let taken: Vec<_> = (0..6).filter_map(|_| Some(segments.take(0)?.index)).collect();
+    assert_eq!(taken, [1, 2, 4, 5, 6, 7]);
+}
+
+#[test]
 fn a_cleaning_that_is_given_up_is_not_repeated() {
     let mut driven = Driven::new(LIMITS, 16);
     put(&mut driven, 0..800, 700);

@@ -61,3 +61,24 @@ fn a_snapshot_counts_values_and_blocks_and_each_try_that_failed() {
     assert_eq!(counted(&tiered), (12 + 24, (12 << 10) + (12 << 10) + (48 << 10), 12));
     assert_eq!(tiered.keyspace.cold_failure(), None);
 }
+
+#[test]
+fn the_end_of_the_file_is_given_back_though_that_failed_at_first() {
+    let mut tiered = Tiered::new();
+    let look = |tiered: &mut Tiered, number: u64| {
+        let now = MonotonicNanos(number * SHRINK_NANOS);
+        tiered.tiering.poll(&mut tiered.keyspace, now, &mut Vec::new());
+        tiered.writes.run();
+    };
+    tiered.fill();
+    look(&mut tiered, 1);
+    let before = tiered.file.bytes().len();
+    assert!(before > 0);
+    tiered.flush();
+    tiered.file.failing_cuts.store(1, Ordering::Relaxed);
+    look(&mut tiered, 2);
+    assert_eq!(tiered.file.bytes().len(), before);
+    look(&mut tiered, 3);
+    assert_eq!(tiered.file.bytes().len(), 0);
+    assert_eq!(tiered.file.failing_cuts.load(Ordering::Relaxed), 0);
+}
