@@ -94,7 +94,7 @@ impl ColdSource for MemoryFile {
         let pages = self.bytes.borrow().get(from..from + read.length()).map(<[u8]>::to_vec);
         let mut pages = pages.ok_or("the file is too short")?;
         let content = read.open(&Self::sealer(), &mut pages).map_err(|error| error.to_string())?;
-        Ok(pages[content.range].to_vec())
+        Ok(pages[content].to_vec())
     }
 }
 

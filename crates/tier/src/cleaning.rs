@@ -60,19 +60,10 @@ impl Cleaning {
         self.taken
     }
 
-    /// The number of the segment.
-    pub fn segment(&self) -> u32 {
-        self.taken.index
-    }
-
-    /// Where the segment begins, in bytes of the file.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// Bytes of it that were written.
-    pub fn length(&self) -> usize {
-        self.used
+    /// Where in the file its pieces lie, in bytes.
+    #[cfg(test)]
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.used as u64
     }
 
     /// The first chunk.

@@ -12,22 +12,15 @@ pub struct Figures {
     pub capacity_bytes: u64,
     /// Where the last segment that was used ends in the file.
     pub file_bytes: u64,
-    pub free_segments: u64,
     /// Bytes of segments that are empty and, because of a hold, not free.
     pub held_bytes: u64,
     /// Segments whose cleaning met damage, and that have not come free since.
     pub given_up_segments: u64,
     /// Memory of pieces that are open or not yet written.
     pub buffered_bytes: u64,
-    /// All memory of the tier, with that of the pieces.
-    pub allocated_bytes: u64,
     /// Records put by [`crate::Tier::put`], and their bytes.
     pub put_records: u64,
     pub put_bytes: u64,
-    /// Records put by [`crate::Tier::put_survivor`], and their bytes.
+    /// Records put by [`crate::Tier::put_survivor`].
     pub survivor_records: u64,
-    pub survivor_bytes: u64,
-    /// Bytes handed out to be written, each attempt counted.
-    pub write_bytes: u64,
-    pub failed_writes: u64,
 }

@@ -34,7 +34,7 @@
 //! | `figures` | what a tier holds, and has done |
 //!
 //! Absent on purpose: files, threads and clocks; which key has which place, and which value is
-//! demoted: the caller knows; authenticity: a checksum inside the encryption finds bytes that are
+//! spilled: the caller knows; authenticity: a checksum inside the encryption finds bytes that are
 //! damaged, old or elsewhere's, but not a forger with time.
 #![forbid(unsafe_code)]
 
@@ -62,7 +62,7 @@ pub use figures::Figures;
 pub use limits::{Limits, PAGE_BYTES, SMALL_BYTES_MAX};
 pub use pieces::{Shared, Write, WriteId};
 pub use place::Place;
-pub use read::{Content, Read};
+pub use read::Read;
 pub use record::Damaged;
 pub use seal::{HeldKeys, Keys, Sealer};
 pub use segments::{Generations, Hold};

@@ -204,10 +204,12 @@ impl Pieces {
         self.bytes
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
+    #[cfg(any(test, feature = "twins"))]
     pub(crate) fn spare_bytes(&self) -> usize {
         self.spare.iter().map(Vec::capacity).sum()
     }

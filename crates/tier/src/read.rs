@@ -15,15 +15,6 @@ pub struct Read {
     segment: u32,
 }
 
-/// A record that was read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Content {
-    /// The hash with which it was put.
-    pub hash: u64,
-    /// Where in the pages its content is.
-    pub range: Range<usize>,
-}
-
 impl Read {
     pub(crate) fn new(place: Place, taken: Taken) -> Self {
         Self { place, generation: taken.generation, segment: taken.index }
@@ -53,12 +44,13 @@ impl Read {
         (self.place.offset() % PAGE_BYTES as u64) as usize
     }
 
-    /// Decrypts the record in place, in the pages that were read, and proves it.
+    /// Decrypts the record in place, in the pages that were read, and proves it. Where in them its
+    /// content is.
     ///
     /// # Errors
     /// The pages do not hold the record that was put at this place. That is no fault of the disk if
     /// the record was released meanwhile: see [`crate::Tier::is_current`].
-    pub fn open(&self, sealer: &Sealer, pages: &mut [u8]) -> Result<Content, Damaged> {
+    pub fn open(&self, sealer: &Sealer, pages: &mut [u8]) -> Result<Range<usize>, Damaged> {
         if pages.len() < self.length() {
             return Err(Damaged::Short);
         }
@@ -67,8 +59,8 @@ impl Read {
         sealer.open(self.offset() / PAGE_BYTES as u64, self.generation, pages, range.clone());
         let record = &pages[range];
         let header = Header::of(record)?.ok_or(Damaged::Malformed)?;
-        let (hash, content_bytes) = header.prove(record, self.place, self.generation)?;
+        let (_, content_bytes) = header.prove(record, self.place, self.generation)?;
         let start = start + HEADER_BYTES;
-        Ok(Content { hash, range: start..start + content_bytes })
+        Ok(start..start + content_bytes)
     }
 }

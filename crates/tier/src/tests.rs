@@ -57,12 +57,16 @@ struct Driven {
     sealer: Sealer,
     file: Vec<u8>,
     keys: BTreeMap<u64, (Place, Vec<u8>)>,
+    /// Bytes that were written, and those of records that cleaning moved.
+    written_bytes: usize,
+    moved_bytes: usize,
 }
 
 impl Driven {
     fn new(limits: Limits, segments: usize) -> Self {
         let tier = Tier::new(limits, (segments * limits.segment_bytes) as u64);
-        Self { tier, sealer: sealer(0), file: Vec::new(), keys: BTreeMap::new() }
+        let (file, keys) = (Vec::new(), BTreeMap::new());
+        Self { tier, sealer: sealer(0), file, keys, written_bytes: 0, moved_bytes: 0 }
     }
 
     /// Puts a key's new value, and releases the old one.
@@ -96,6 +100,7 @@ impl Driven {
     fn write_all(&mut self) {
         while let Some(write) = self.tier.next_write() {
             self.write(&write, write.length());
+            self.written_bytes += write.length();
             self.tier.written(write.id());
         }
     }
@@ -113,23 +118,22 @@ impl Driven {
         self.file[from..to].to_vec()
     }
 
-    /// The key's hash and content, wherever the record lies.
-    fn fetch(&self, place: Place) -> Result<(Option<u64>, Vec<u8>), Damaged> {
+    /// The content, wherever the record lies.
+    fn fetch(&self, place: Place) -> Result<Vec<u8>, Damaged> {
         let mut content = Vec::new();
         if self.tier.in_memory(place, &mut content) {
             let shared = self.tier.share(place);
             assert!(shared.is_none_or(|shared| shared.content() == content));
-            return Ok((None, content));
+            return Ok(content);
         }
         let read = self.tier.read(place);
         let mut pages = self.bytes(read.offset(), read.length());
-        let Content { hash, range } = read.open(&self.sealer, &mut pages)?;
-        Ok((Some(hash), pages[range].to_vec()))
+        let range = read.open(&self.sealer, &mut pages)?;
+        Ok(pages[range].to_vec())
     }
 
     fn assert_has(&self, place: Place, key: u64, content: &[u8]) {
-        let (hash, fetched) = self.fetch(place).expect("a record is readable until released");
-        assert!(hash.is_none_or(|hash| hash == key));
+        let fetched = self.fetch(place).expect("a record is readable until released");
         assert!(fetched == content, "the value of {key}");
     }
 
@@ -157,6 +161,7 @@ impl Driven {
                 other => other?,
             };
             self.keys.get_mut(&hash).expect("it was there").0 = moved;
+            self.moved_bytes += moved.length();
             self.tier.release(place);
         }
         Ok(next)
@@ -187,7 +192,7 @@ impl Driven {
 
     /// A cleaning that came to its end has left nothing live.
     fn assert_left(&self, cleaning: &Cleaning) {
-        let range = cleaning.offset()..cleaning.offset() + cleaning.length() as u64;
+        let range = cleaning.range();
         assert!(self.keys.values().all(|(place, _)| !range.contains(&place.offset())));
     }
 

@@ -30,7 +30,7 @@ pub struct Tier {
     limits: Limits,
     segments: Segments,
     pieces: Pieces,
-    demoted: Stream,
+    spilled: Stream,
     survivors: Stream,
     /// Bytes that count as buffers of drafts.
     drafted: usize,
@@ -42,7 +42,7 @@ pub struct Tier {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     /// Values that memory has no room for.
-    Demoted,
+    Spilled,
     /// Live records of a segment that is cleaned.
     Survivor,
 }
@@ -60,7 +60,7 @@ impl Tier {
             limits,
             segments: Segments::new(limits, generations),
             pieces: Pieces::new(limits.piece_bytes),
-            demoted: Stream::default(),
+            spilled: Stream::default(),
             survivors: Stream::default(),
             drafted: 0,
             counted: Figures::default(),
@@ -73,7 +73,7 @@ impl Tier {
     /// first; meanwhile their records stay readable.
     pub fn set_capacity(&mut self, capacity_bytes: u64) {
         self.segments.set_capacity(self.limits.segments(capacity_bytes));
-        for sort in [Sort::Demoted, Sort::Survivor] {
+        for sort in [Sort::Spilled, Sort::Survivor] {
             let segment = self.stream(sort).segment.as_ref().map(|segment| segment.taken.index);
             if segment.is_some_and(|index| self.segments.is_beyond_capacity(index)) {
                 self.close_piece(sort, false);
@@ -83,7 +83,8 @@ impl Tier {
     }
 
     /// Whether segments beyond the capacity are in use.
-    pub fn is_over_capacity(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_over_capacity(&self) -> bool {
         self.segments.table_count() > self.segments.capacity() as usize
     }
 
@@ -93,7 +94,7 @@ impl Tier {
     /// # Errors
     /// See [`Refused`]; then nothing was put.
     pub fn put(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
-        let place = self.append(Sort::Demoted, hash, content)?;
+        let place = self.append(Sort::Spilled, hash, content)?;
         self.counted.put_records += 1;
         self.counted.put_bytes += place.length() as u64;
         Ok(place)
@@ -125,7 +126,7 @@ impl Tier {
         }
         let padded = length.next_multiple_of(PAGE_BYTES);
         self.check_segment(padded)?;
-        self.check_buffers(Sort::Demoted, padded)?;
+        self.check_buffers(Sort::Spilled, padded)?;
         let draft = Draft::reserved_for(content_bytes_max);
         self.drafted += draft.reserved;
         Ok(draft)
@@ -141,7 +142,7 @@ impl Tier {
     /// # Errors
     /// See [`Refused`]; then nothing was put, and the draft is as before.
     pub fn put_draft(&mut self, hash: u64, draft: Draft) -> Result<Place, (Refused, Draft)> {
-        let place = self.append_draft(Sort::Demoted, hash, draft)?;
+        let place = self.append_draft(Sort::Spilled, hash, draft)?;
         self.counted.put_records += 1;
         self.counted.put_bytes += place.length() as u64;
         Ok(place)
@@ -158,7 +159,6 @@ impl Tier {
     ) -> Result<Place, (Refused, Draft)> {
         let place = self.append_draft(Sort::Survivor, hash, draft)?;
         self.counted.survivor_records += 1;
-        self.counted.survivor_bytes += place.length() as u64;
         Ok(place)
     }
 
@@ -171,7 +171,6 @@ impl Tier {
     pub fn put_survivor(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
         let place = self.append(Sort::Survivor, hash, content)?;
         self.counted.survivor_records += 1;
-        self.counted.survivor_bytes += place.length() as u64;
         Ok(place)
     }
 
@@ -219,9 +218,7 @@ impl Tier {
 
     /// The next full piece to write, unless as many writes as allowed are under way.
     pub fn next_write(&mut self) -> Option<Write> {
-        let write = self.pieces.next_write(self.limits.writes_max)?;
-        self.counted.write_bytes += write.length() as u64;
-        Some(write)
+        self.pieces.next_write(self.limits.writes_max)
     }
 
     /// A write arrived: its records are read from the file from now on.
@@ -233,21 +230,20 @@ impl Tier {
 
     /// A write failed: its piece stays in memory, and is the next to be handed out again.
     pub fn failed(&mut self, id: WriteId) {
-        self.counted.failed_writes += 1;
         self.pieces.failed(id);
     }
 
     /// Closes the open pieces, so that what they hold is written now, and open segments in which
     /// nothing is live.
     pub fn close_pieces(&mut self) {
-        for sort in [Sort::Demoted, Sort::Survivor] {
+        for sort in [Sort::Spilled, Sort::Survivor] {
             self.close_piece(sort, false);
         }
         self.close_empty_segments();
     }
 
     fn close_empty_segments(&mut self) {
-        for sort in [Sort::Demoted, Sort::Survivor] {
+        for sort in [Sort::Spilled, Sort::Survivor] {
             let segment = self.stream(sort).segment.as_ref().map(|segment| segment.taken.index);
             if segment.is_some_and(|index| !self.segments.has_live(index)) {
                 self.close_piece(sort, false);
@@ -257,7 +253,8 @@ impl Tier {
     }
 
     /// Whether all records are on the file, but for those in open pieces.
-    pub fn is_written(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_written(&self) -> bool {
         self.pieces.is_empty()
     }
 
@@ -307,7 +304,7 @@ impl Tier {
     /// out when the last one under way was reported.
     pub fn reset(&mut self) {
         self.pieces.reset();
-        self.demoted = Stream::default();
+        self.spilled = Stream::default();
         self.survivors = Stream::default();
         self.segments.reset();
     }
@@ -334,19 +331,15 @@ impl Tier {
         let segment_bytes = self.limits.segment_bytes as u64;
         let totals = self.segments.totals();
         let buffered = self.buffered_bytes();
-        let allocated = buffered + self.pieces.spare_bytes() + self.segments.allocated_bytes();
-        debug_assert!(allocated <= self.reserved_bytes(), "{allocated}");
         Figures {
             live_records: totals.live_records,
             live_bytes: totals.live_bytes,
             occupied_bytes: totals.occupied_bytes,
             capacity_bytes: u64::from(self.segments.capacity()) * segment_bytes,
             file_bytes: self.segments.table_count() as u64 * segment_bytes,
-            free_segments: self.segments.free_count() as u64,
             held_bytes: self.segments.waiting_count() as u64 * segment_bytes,
             given_up_segments: u64::from(self.segments.given_up_count()),
             buffered_bytes: buffered as u64,
-            allocated_bytes: allocated as u64,
             ..self.counted
         }
     }
@@ -355,12 +348,21 @@ impl Tier {
     #[cfg(any(test, feature = "twins"))]
     pub fn check(&self, live: impl Iterator<Item = Place>) {
         self.segments.check(live);
-        assert!(self.buffered_bytes() <= self.limits.buffered_bytes_max);
+        let buffered = self.buffered_bytes();
+        assert!(buffered <= self.limits.buffered_bytes_max);
+        let allocated = buffered + self.pieces.spare_bytes() + self.segments.allocated_bytes();
+        assert!(allocated <= self.reserved_bytes(), "{allocated}");
+    }
+
+    /// Segments that may be taken.
+    #[cfg(test)]
+    pub(crate) fn free_segments(&self) -> usize {
+        self.segments.free_count()
     }
 
     /// The bytes from a place on, if it lies in memory.
     fn find(&self, place: Place) -> Option<&[u8]> {
-        let open = [&self.demoted, &self.survivors];
+        let open = [&self.spilled, &self.survivors];
         let mut open = open.into_iter().filter_map(|stream| stream.piece.as_ref());
         open.find_map(|piece| piece.find(place)).or_else(|| self.pieces.find(place))
     }
@@ -382,7 +384,7 @@ impl Tier {
         if content_bytes == 0 || length > self.limits.record_bytes_max {
             return Err(Refused::Length);
         }
-        if sort == Sort::Demoted && !self.segments.has_room_for(length) {
+        if sort == Sort::Spilled && !self.segments.has_room_for(length) {
             return Err(Refused::Full);
         }
         Ok(())
@@ -483,9 +485,9 @@ impl Tier {
     }
 
     /// Refuses a piece for which there is no memory. To survivors one piece more is left, so that
-    /// demotion cannot keep cleaning from going on.
+    /// spilling cannot keep cleaning from going on.
     fn check_buffers(&self, sort: Sort, bytes: usize) -> Result<(), Refused> {
-        let left = if sort == Sort::Demoted { self.limits.piece_bytes } else { 0 };
+        let left = if sort == Sort::Spilled { self.limits.piece_bytes } else { 0 };
         let fits = self.buffered_bytes() + bytes + left <= self.limits.buffered_bytes_max;
         if fits { Ok(()) } else { Err(Refused::Behind) }
     }
@@ -493,7 +495,7 @@ impl Tier {
     /// Refuses a draft of values that memory has no room for, if it would have no segment now.
     fn check_segment(&self, padded: usize) -> Result<(), Refused> {
         let Limits { segment_bytes, reserve_segments, .. } = self.limits;
-        let fits = self.demoted.rest_without_piece(segment_bytes) >= padded;
+        let fits = self.spilled.rest_without_piece(segment_bytes) >= padded;
         if fits || self.segments.free_count() > reserve_segments {
             return Ok(());
         }
@@ -512,7 +514,7 @@ impl Tier {
             return Ok(());
         }
         let taken = match sort {
-            Sort::Demoted => self.segments.take(self.limits.reserve_segments),
+            Sort::Spilled => self.segments.take(self.limits.reserve_segments),
             Sort::Survivor => self.segments.take_for_survivors(),
         };
         let taken = taken.ok_or(Refused::Full)?;
@@ -549,12 +551,12 @@ impl Tier {
     }
 
     fn buffered_bytes(&self) -> usize {
-        self.pieces.bytes() + self.demoted.bytes() + self.survivors.bytes() + self.drafted
+        self.pieces.bytes() + self.spilled.bytes() + self.survivors.bytes() + self.drafted
     }
 
     fn stream(&mut self, sort: Sort) -> &mut Stream {
         match sort {
-            Sort::Demoted => &mut self.demoted,
+            Sort::Spilled => &mut self.spilled,
             Sort::Survivor => &mut self.survivors,
         }
     }

@@ -16,7 +16,7 @@ impl ColdStore {
     ///
     /// # Errors
     /// One is lost, which is noted.
-    pub(super) fn contents_at(
+    pub(crate) fn contents_at(
         &self,
         places: impl Iterator<Item = Place>,
     ) -> Result<Vec<Vec<u8>>, Refusal> {

@@ -348,7 +348,8 @@ impl Keyspace {
     }
 
     /// Reads what the snapshot under way asks for, at once: where nobody reads for it.
-    pub fn read_snapshot_values(&mut self) {
+    #[cfg(test)]
+    pub(crate) fn read_snapshot_values(&mut self) {
         let has_come = |keyspace: &Self| {
             keyspace.snapshot.as_deref().is_some_and(|it| it.writing.windows.has_come())
         };
@@ -363,9 +364,10 @@ impl Keyspace {
         while let Some((window, reads)) = next(self) {
             for (index, read) in reads {
                 let cold = self.cold.as_deref();
-                let content = cold.and_then(|cold| cold.content_at(read.place().bits()));
-                // What is lost is noted, and the snapshot ends with this life.
-                self.put_snapshot_value(window, index, content.unwrap_or_default());
+                let cold = cold.expect("a value lies there");
+                let content = cold.contents_at([read.place()].into_iter());
+                let content = content.expect("nothing is lost").remove(0);
+                self.put_snapshot_value(window, index, content);
             }
         }
     }

@@ -128,7 +128,7 @@ pub fn take(
     let marked = device.write_at(0, &buffer[start..]).and_then(|()| device.sync_data());
     marked
         .map_err(|error| io::Error::new(error.kind(), format!("it cannot be written: {error}")))?;
-    Ok((Arc::new(Behind(device)), room))
+    Ok((Arc::new(Marked(device)), room))
 }
 
 fn read(device: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
@@ -165,9 +165,9 @@ fn found_at_end(end: &[u8], end_at: u64, length: u64) -> Option<String> {
 }
 
 /// A device behind its mark.
-struct Behind(Arc<dyn DiskFile>);
+struct Marked(Arc<dyn DiskFile>);
 
-impl DiskFile for Behind {
+impl DiskFile for Marked {
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.length()?.saturating_sub(START))
     }

@@ -78,7 +78,7 @@ impl Fetch {
 fn content_of(sealer: &Sealer, read: &Read, pages: io::Result<&mut [u8]>) -> Fetched {
     let pages = pages.map_err(|error| error.to_string())?;
     let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
-    Ok(cold::Brought::Content(pages[content.range].to_vec()))
+    Ok(cold::Brought::Content(pages[content].to_vec()))
 }
 
 /// Brings what is long, or need not be read.
@@ -120,7 +120,7 @@ fn read_pages(
     let pages = &mut buffer[start..];
     read_all_at(file, read.offset(), pages)?;
     let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
-    Ok((buffer, start + content.range.start..start + content.range.end))
+    Ok((buffer, start + content.start..start + content.end))
 }
 
 /// Reads for whoever cannot wait.

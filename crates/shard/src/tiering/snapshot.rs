@@ -105,7 +105,7 @@ fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> BroughtSpan {
         let first = count.clone().and_then(|count| {
             let pages = bytes[..count].get_mut(from..).unwrap_or_default();
             let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
-            Ok(pages[content.range].to_vec())
+            Ok(pages[content].to_vec())
         });
         let content = first.or_else(|why| {
             let second = read_record(file, sealer, read);

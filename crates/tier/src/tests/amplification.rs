@@ -22,21 +22,23 @@ fn amplification(spare_percent: u64, content_bytes: impl Fn(u64) -> usize) -> f6
     assert!(keys > 500, "{keys} keys fit");
     let removed = keys * spare_percent / 100;
     (0..removed).for_each(|key| driven.remove(key));
-    let mut before = driven.tier.figures();
+    let counted = |driven: &Driven| {
+        let put = driven.tier.figures().put_bytes as f64;
+        (put, driven.written_bytes as f64, driven.moved_bytes as f64)
+    };
+    let mut before = counted(&driven);
     for step in 0..6 * keys {
         if step == 2 * keys {
-            before = driven.tier.figures();
+            before = counted(&driven);
         }
         let key = removed + dice.below(keys - removed);
         let outcome = set(&mut driven, key);
         assert!(outcome.is_ok(), "cleaning makes room below the fill: {:?}", driven.tier);
     }
     driven.check();
-    let after = driven.tier.figures();
-    let written = after.write_bytes - before.write_bytes;
-    let survived = after.survivor_bytes - before.survivor_bytes;
-    let put = after.put_bytes - before.put_bytes;
-    let (written, moved) = (written as f64 / put as f64, 1.0 + survived as f64 / put as f64);
+    let after = counted(&driven);
+    let put = after.0 - before.0;
+    let (written, moved) = ((after.1 - before.1) / put, 1.0 + (after.2 - before.2) / put);
     println!("{keys} keys: each record is put {moved:.2} times, each byte written {written:.2}");
     written
 }

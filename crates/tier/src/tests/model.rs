@@ -306,7 +306,7 @@ impl Play {
         }
         self.check();
         let figures = self.driven.tier.figures();
-        assert_eq!(figures.free_segments, figures.capacity_bytes >> 15);
+        assert_eq!(self.driven.tier.free_segments() as u64, figures.capacity_bytes >> 15);
         assert_eq!((figures.live_records, figures.live_bytes, figures.occupied_bytes), (0, 0, 0));
         assert_eq!((figures.held_bytes, figures.buffered_bytes), (0, 0));
         assert!(!self.driven.tier.is_over_capacity());
