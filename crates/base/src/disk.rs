@@ -179,9 +179,10 @@ pub trait DiskFile: Send + Sync {
     /// Gives the memory back in which the system keeps what was read of it, by whomever: for who
     /// reads a long file once. A hint, which changes nothing else.
     fn release_cache(&self) {}
-    /// The number of the descriptor through which whole blocks can be read into aligned memory past
-    /// the page cache, of a file of this machine that has one. It stays open as long as the file.
-    fn direct_descriptor(&self) -> Option<i32> {
+    /// Of a file of this machine that can be read past the page cache, by whole blocks and into
+    /// aligned memory: the number of a descriptor, which stays open as long as the file, and what
+    /// `offset` is there.
+    fn direct_place(&self, _offset: u64) -> Option<(i32, u64)> {
         None
     }
     /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is

@@ -86,8 +86,8 @@ impl DiskFile for BlockDevice {
         self.file.stands_at(path)
     }
 
-    fn direct_descriptor(&self) -> Option<i32> {
-        self.file.direct_descriptor()
+    fn direct_place(&self, offset: u64) -> Option<(i32, u64)> {
+        self.file.direct_place(offset)
     }
 
     /// By lseek(2): the inode of a device says 0.

@@ -155,8 +155,8 @@ impl DiskFile for DirectFile {
         self.plain.stands_at(path)
     }
 
-    fn direct_descriptor(&self) -> Option<i32> {
-        Some(self.direct.as_raw_fd())
+    fn direct_place(&self, offset: u64) -> Option<(i32, u64)> {
+        Some((self.direct.as_raw_fd(), offset))
     }
 
     fn length(&self) -> io::Result<u64> {

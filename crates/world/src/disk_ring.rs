@@ -40,8 +40,7 @@ pub(crate) fn suits(read: &DiskRead) -> bool {
     let is_whole = |bytes: u64| bytes.is_multiple_of(DIRECT_BLOCK_BYTES as u64);
     (1..=READ_BYTES_MAX).contains(&read.length)
         && is_whole(read.length as u64)
-        && is_whole(read.offset)
-        && read.file.direct_descriptor().is_some()
+        && read.file.direct_place(read.offset).is_some_and(|(_, offset)| is_whole(offset))
 }
 
 /// A ring and its thread. Dropping it lets the reads end first, unless it is detached.
@@ -248,15 +247,15 @@ impl<'a> Reader<'a> {
     }
 
     fn begin(&mut self, ticket: DiskTicket, read: DiskRead) {
-        let place = self.free.last().copied().zip(read.file.direct_descriptor());
-        let Some((index, descriptor)) = place else {
+        let place = self.free.last().copied().zip(read.file.direct_place(read.offset));
+        let Some((index, (descriptor, offset))) = place else {
             // There was room, and every read that suits has one.
             return self.keep(ticket, caught(|| read.run()));
         };
         let bytes = self.lent.slots[index].bytes(read.length);
         let entry =
             opcode::Read::new(types::Fd(descriptor), bytes.as_mut_ptr(), bytes.len() as u32)
-                .offset(read.offset)
+                .offset(offset)
                 .build()
                 .user_data(index as u64);
         // SAFETY: the bytes belong to a slot that is given to nobody else before the kernel has

@@ -176,6 +176,10 @@ impl DiskFile for Marked {
         self.0.read_at(START + offset, into)
     }
 
+    fn direct_place(&self, offset: u64) -> Option<(i32, u64)> {
+        self.0.direct_place(START + offset)
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_at(START + offset, bytes)
     }

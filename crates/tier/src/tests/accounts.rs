@@ -252,7 +252,7 @@ fn a_file_ends_behind_what_is_in_use() {
 
 #[test]
 fn the_first_free_segment_is_taken() {
-    let mut segments = crate::segments::Segments::new(LIMITS);
+    let mut segments = crate::segments::Segments::new(LIMITS, crate::Generations::default());
     segments.set_capacity(8);
     assert!((0..6).all(|_| segments.take(0).is_some()));
     [4, 1, 5, 2].into_iter().for_each(|index| segments.close(index, 0));

@@ -98,7 +98,7 @@ fn a_ring_that_has_slept_is_woken() {
         let (of, outcome) = done.pop().expect("it has ended");
         let read = outcome.downcast::<Vec<u8>>().expect("bytes");
         assert!(of == ticket && *read == bytes[block * BLOCK..][..BLOCK]);
-        thread::sleep(Duration::from_millis(1));
+        thread::park_timeout(Duration::from_millis(1));
     }
 }
 
