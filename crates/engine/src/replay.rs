@@ -75,7 +75,10 @@ impl Keyspace {
                     None => self.apply(database, key, &effect).map(drop),
                     Some(telling) => telling.apply(self, database, key, &effect),
                 };
-                applied.map_err(|_| impossible())?;
+                applied.map_err(|_| match self.has_lost_value() {
+                    true => ApplyError::Lost,
+                    false => impossible(),
+                })?;
                 if !self.leaves_garbage {
                     self.garbage.clear();
                 }

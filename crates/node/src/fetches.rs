@@ -27,6 +27,8 @@ pub(crate) struct Fetches {
     queue: VecDeque<Asked>,
     /// Clients whose turn has come, and who have not asked again yet.
     admitted: BTreeMap<ConnectionId, Asked>,
+    /// The one client whose request was put off, and whose values stay nevertheless.
+    put_off: Option<ConnectionId>,
     /// Bytes of the values that are pinned, or will be for who is admitted.
     pinned_bytes: usize,
 }
@@ -129,15 +131,23 @@ impl Fetches {
         }
         let waiting = self.clients.remove(&client)?;
         self.pinned_bytes -= waiting.bytes;
+        if self.put_off == Some(client) {
+            self.put_off = None;
+        }
         Some(waiting)
     }
 
-    /// A client whose request was put off goes on having what was taken, with its pins.
-    pub fn put_back(&mut self, client: ConnectionId, waiting: Option<Waiting>) {
-        if let Some(waiting) = waiting {
-            self.pinned_bytes += waiting.bytes;
-            self.clients.insert(client, waiting);
+    /// A client whose request was put off goes on having what was taken, with its pins, unless
+    /// another one does: then it is handed back. If all had them, they would wait for each other's
+    /// to leave memory; if none had, what came for a request could leave again before its turn.
+    pub fn put_back(&mut self, client: ConnectionId, waiting: Waiting) -> Option<Waiting> {
+        if self.put_off.is_some() {
+            return Some(waiting);
         }
+        self.put_off = Some(client);
+        self.pinned_bytes += waiting.bytes;
+        self.clients.insert(client, waiting);
+        None
     }
 
     /// A client needs no room any more that it has not made use of.
@@ -189,6 +199,26 @@ mod tests {
         fetches.take(client(2));
         fetches.take(client(3));
         assert!(fetches.is_empty() && fetches.pinned_bytes == 0);
+    }
+
+    #[test]
+    fn of_requests_that_are_put_off_one_keeps_what_came_for_it() {
+        let mut fetches = Fetches::default();
+        for number in 1..=2 {
+            fetches.add(client(number), needed(40), NOW);
+        }
+        let put_off = |fetches: &mut Fetches, number| {
+            let waiting = fetches.take(client(number))?;
+            fetches.put_back(client(number), waiting)
+        };
+        for _ in 0..2 {
+            assert!(put_off(&mut fetches, 1).is_none());
+        }
+        assert!(put_off(&mut fetches, 2).is_some());
+        assert_eq!(fetches.pinned_bytes, 40);
+        assert!(fetches.take(client(1)).is_some());
+        fetches.add(client(2), needed(40), NOW);
+        assert!(put_off(&mut fetches, 2).is_none());
     }
 
     #[test]

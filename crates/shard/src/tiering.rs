@@ -314,7 +314,7 @@ impl Tiering {
 
     /// Whether the kernel's io_uring reads what is short.
     pub fn has_ring(&self) -> bool {
-        self.reads.has_ring()
+        self.reads.has_ring() && self.file.direct_place(0).is_some()
     }
 
     /// Reads that are under way at a time, at most.

@@ -35,7 +35,7 @@ const ENDED_MAX: usize = 8;
 /// Names the bell among what the kernel completes; the others are named by their slot.
 const BELL: u64 = u64::MAX;
 
-/// Whether a read can go through a ring.
+/// Whether a read can go through a ring. Short ones of a file that is read past the page cache can.
 pub(crate) fn suits(read: &DiskRead) -> bool {
     let is_whole = |bytes: u64| bytes.is_multiple_of(DIRECT_BLOCK_BYTES as u64);
     (1..=READ_BYTES_MAX).contains(&read.length)
@@ -75,11 +75,11 @@ impl Ring {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             let _broken = Broken(&outcomes);
             // Only the thread that makes a ring may use it, and it is cheaper for that.
-            match make_ring() {
-                Ok(ring) => {
+            match make_ring().and_then(|ring| Reader::new(ring, its, &outcomes).tried()) {
+                Ok(reader) => {
                     // Who asked waits.
                     let _ = tell.send(Ok(()));
-                    Reader::new(ring, its, &outcomes).work();
+                    reader.work();
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
@@ -176,11 +176,15 @@ impl Slot {
         &mut self.buffer[self.start..self.start + length]
     }
 
-    /// What follows the read that was under way here, of which the kernel says this.
+    /// What follows the read that was under way here, of which the kernel says this: how many bytes
+    /// it has read, or less than 0, the error.
     fn end(&mut self, read: DiskRead, said: i32) -> DiskOutcome {
         match usize::try_from(said) {
             Ok(count) if count == read.length => (read.end)(Ok(self.bytes(count))),
-            // An error, or fewer bytes: another try tells which, as of every other file.
+            Err(_) if !matches!(-said, libc::EAGAIN | libc::EINTR | libc::EINVAL) => {
+                (read.end)(Err(io::Error::from_raw_os_error(-said)))
+            }
+            // The file may end there, or not be read in this way.
             _ => read.run(),
         }
     }
@@ -203,12 +207,38 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Has the bell read through the ring once. A kernel, or what filters its calls, may know of
+    /// rings and not of this.
+    fn tried(mut self) -> io::Result<Self> {
+        self.shared.ring_bell();
+        self.listen();
+        while self.hears_bell {
+            match self.ring.submit_and_wait(1) {
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => {}
+            }
+            for entry in self.ring.completion() {
+                self.hears_bell = false;
+                if entry.result() < 0 {
+                    return Err(io::Error::from_raw_os_error(-entry.result()));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// What the thread does until the ring is dropped and nothing is left to do.
     fn work(mut self) {
         loop {
             let is_closed = self.begin_reads();
             if is_closed && !self.has_more && self.under_way == 0 && !self.hears_bell {
                 break;
+            }
+            if !self.ended.is_empty() {
+                self.outcomes.put(self.ended.drain(..));
+            }
+            if self.has_more && self.under_way == 0 {
+                continue;
             }
             // Who closes rings, once.
             if !is_closed && !self.hears_bell {
@@ -296,6 +326,7 @@ impl<'a> Reader<'a> {
         completed.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
         for (name, said) in completed.drain(..) {
             if name == BELL {
+                assert!(said > 0, "io_uring reads no more: {said}");
                 self.hears_bell = false;
                 continue;
             }

@@ -29,7 +29,7 @@ const SAMPLE_BUCKETS: usize = 64;
 const VALUES_PER_SAMPLE: u32 = 512;
 
 /// Values stop going once more than so many of a hundred keys have theirs spilled, and what is left
-/// of the others is less than this part of `maxmemory`: memory is full of keys then, and every
+/// of the others is at most this part of `maxmemory`: memory is full of keys then, and every
 /// request would wait for the file. A few of the keys may have nearly all the bytes.
 const COLD_PERCENT_MAX: usize = 95;
 const WARM_SHARE: usize = 20;

@@ -9,6 +9,7 @@ use engine::cold::{ColdLimits, ColdStore};
 use engine::command::{Args, Flags, Outcome};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
+use engine::unit::Context;
 use shard::Shard;
 use shard::tiering::{Made, TierOrder, Tiering, TieringLimits};
 use std::collections::BTreeSet;
@@ -282,11 +283,11 @@ impl Core {
         client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
-        is_retry: bool,
+        context: Context,
     ) -> Outcome {
         let session = self.clients.at(client);
         let waits =
-            !(is_retry || session.is_in_exec || session.is_in_script || session.is_master());
+            !(context.retry || session.is_in_exec || session.is_in_script || session.is_master());
         if waits {
             return Ok(());
         }
@@ -295,8 +296,7 @@ impl Core {
             // What calls before this one brought in may go, or a long script would bring in all.
             self.spill();
         }
-        // What runs now is of this unit, or comes behind it.
-        let hidden_by = self.begun.map_or(i64::MIN, |begun| begun.hidden_by());
+        let hidden_by = context.hidden_by();
         let keyspace = &mut self.shard.engine.keyspace;
         let mut fetched = Ok(());
         Self::for_each_needed(command, args, |key| {

@@ -36,6 +36,8 @@ impl Core {
         let overdue = match has_master {
             true if self.process.settings.replica_read_only => Overdue::Hidden,
             _ if has_master || is_paused || !self.shard.is_open() => Overdue::Left,
+            // Each deletion would have it note one more value.
+            _ if self.is_snapshot_behind() => Overdue::Left,
             _ => return (Overdue::Deleted, None),
         };
         (overdue, self.shard.recorded_clock())

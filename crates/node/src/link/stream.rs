@@ -83,6 +83,7 @@ impl Link {
         }
         if core.spill().is_some() {
             // A master is never refused, so it waits for memory.
+            core.put_off += 1;
             return Some(Dispatched::Later);
         }
         if args.is(0, "REPLCONF") {

@@ -236,19 +236,22 @@ impl Server {
         let dispatched = self.dispatch(client, Some(request.command), request.args());
         self.core.set_own_pins(0);
         self.core.clients.at_mut(client).newest.is_confirmed = false;
-        if dispatched == Dispatched::Later {
-            // It keeps what came for it, and its turn.
-            self.fetches.put_back(client, waited);
-            self.core.block(client, Blocked::Parked { why, request, deadline, turn });
-            self.core.clients.resuming.push_back(client);
-            return false;
-        }
+        let is_put_off = dispatched == Dispatched::Later;
+        let waited = match is_put_off {
+            true => waited.and_then(|waited| self.fetches.put_back(client, waited)),
+            false => waited,
+        };
         if let Some(waited) = waited {
             self.core.unpin(&waited.pinned);
         }
         self.end_asking(client);
-        self.core.enqueue(client);
-        true
+        if is_put_off {
+            self.core.block(client, Blocked::Parked { why, request, deadline, turn });
+            self.core.clients.resuming.push_back(client);
+        } else {
+            self.core.enqueue(client);
+        }
+        !is_put_off
     }
 
     /// Executes one request of a master's stream.
@@ -325,7 +328,7 @@ impl Server {
             self.core.tell_monitors(client, args);
         }
         let fetched = match self.core.has_cold() {
-            true => self.core.fetch_now_for(client, command, args, context.retry),
+            true => self.core.fetch_now_for(client, command, args, context),
             false => Ok(()),
         };
         let outcome = match (fetched, self.functions.of(id)) {

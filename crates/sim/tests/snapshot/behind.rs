@@ -30,9 +30,9 @@ fn who_only_reads_does_not_wait_for_a_snapshot_that_is_behind() {
     life.keep_snapshots_by(store(&disk).expect("a store"), JOB_NANOS, pace);
     let mut clients: Vec<SimClient> = (0..5).map(|_| life.connect()).collect();
     let [writer, mixed, block, script, reader] = &mut clients[..] else { unreachable!() };
-    writer.send(b"SET a 1\r\nBGSAVE\r\n");
+    writer.send(b"SET a 1\r\nSET due 1 PX 50\r\nBGSAVE\r\n");
     run(&mut life, 100);
-    assert_eq!(heard(writer), "+OK\r\n+Background saving started\r\n");
+    assert_eq!(heard(writer), "+OK\r\n+OK\r\n+Background saving started\r\n");
 
     writer.send(b"SET a 2\r\n");
     mixed.send(b"GET a\r\nINCR n\r\nGET n\r\n");
@@ -43,6 +43,10 @@ fn who_only_reads_does_not_wait_for_a_snapshot_that_is_behind() {
     assert_eq!(heard(reader), "+PONG\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n1\r\n:7\r\n:0\r\n");
     assert_eq!(heard(mixed), "$1\r\n1\r\n", "what stands before a write is answered");
     assert_eq!(heard(writer) + &heard(script), "", "they write");
+    // A deletion is a write too.
+    reader.send(b"GET due\r\nDBSIZE\r\n");
+    run(&mut life, 100);
+    assert_eq!(heard(reader), "$-1\r\n:2\r\n");
     // Queueing a write takes a log that is open, as it always did.
     assert_eq!(heard(block), "+OK\r\n+QUEUED\r\n");
 
@@ -51,4 +55,7 @@ fn who_only_reads_does_not_wait_for_a_snapshot_that_is_behind() {
     assert_eq!(heard(mixed), ":1\r\n$1\r\n1\r\n");
     assert_eq!(heard(block), "+QUEUED\r\n*2\r\n$1\r\n2\r\n:1\r\n");
     assert_eq!(heard(script), ":1\r\n");
+    reader.send(b"EXISTS due\r\nDBSIZE\r\n");
+    run(&mut life, 100);
+    assert_eq!(heard(reader), ":0\r\n:4\r\n", "a, n, m and l");
 }

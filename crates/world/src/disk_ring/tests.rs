@@ -19,10 +19,13 @@ const BLOCK: usize = DIRECT_BLOCK_BYTES;
 const BLOCKS: usize = 500;
 const REST: usize = 100;
 
+/// The name of the ring's thread.
+const RING: &str = "ring-test-ring";
+
 fn pool() -> ThreadDiskPool {
     let waker = Waker(Arc::new(|| {}));
     let mut pool = ThreadDiskPool::start("ring-test", 2, waker).expect("there are threads");
-    if let Err(error) = pool.read_by_ring("ring-test") {
+    if let Err(error) = pool.read_by_ring(RING) {
         eprintln!("threads read: {error}");
     }
     pool
@@ -37,7 +40,10 @@ fn file() -> (Arc<dyn DiskFile>, Vec<u8>) {
     (file, bytes)
 }
 
-/// Has bytes read, whose outcome they are.
+/// Bytes that were read, and whether by a ring.
+type Found = (Vec<u8>, bool);
+
+/// Has bytes read, whose outcome is what was [found](Found).
 fn read(
     pool: &mut ThreadDiskPool,
     file: &Arc<dyn DiskFile>,
@@ -48,7 +54,11 @@ fn read(
         file: Arc::clone(file),
         offset: offset as u64,
         length,
-        end: Box::new(|read| -> DiskOutcome { Box::new(read.expect("it is whole").to_vec()) }),
+        end: Box::new(|read| -> DiskOutcome {
+            let bytes = read.expect("it is whole").to_vec();
+            let found: Found = (bytes, thread::current().name() == Some(RING));
+            Box::new(found)
+        }),
     })
 }
 
@@ -80,11 +90,15 @@ fn every_read_brings_what_was_written_there() {
     pool.drain();
     pool.poll(&mut done);
     assert_eq!(done.len(), 20_000);
+    let mut by_ring = 0;
     for (ticket, outcome) in done {
         let range = expected.remove(&ticket).expect("each ends once");
-        let read = outcome.downcast::<Vec<u8>>().expect("bytes");
-        assert!(*read == bytes[range.clone()], "{range:?}");
+        let (read, is_by_ring) = *outcome.downcast::<Found>().expect("what was found");
+        assert!(read == bytes[range.clone()], "{range:?}");
+        by_ring += u32::from(is_by_ring);
     }
+    let can = pool.has_ring() && file.direct_place(0).is_some();
+    assert_eq!(by_ring > 15_000, can, "{by_ring} by a ring");
 }
 
 #[test]
@@ -96,8 +110,8 @@ fn a_ring_that_has_slept_is_woken() {
         let mut done = Vec::new();
         pool.poll(&mut done);
         let (of, outcome) = done.pop().expect("it has ended");
-        let read = outcome.downcast::<Vec<u8>>().expect("bytes");
-        assert!(of == ticket && *read == bytes[block * BLOCK..][..BLOCK]);
+        let (read, _) = *outcome.downcast::<Found>().expect("what was found");
+        assert!(of == ticket && read == bytes[block * BLOCK..][..BLOCK]);
         thread::park_timeout(Duration::from_millis(1));
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn prepare(server: &Server, proposal: &Proposal) -> Result<TierChange
 }
 
 /// Puts a change in force, behind the configuration that it belongs to. What was under way on a
-/// tier that goes is waited for.
+/// device that goes is waited for.
 pub(super) fn put_in_force(server: &mut Server, TierChange { change, opened }: TierChange) {
     let settings = &server.core.process.settings.tier;
     let shard = &mut server.core.shard;

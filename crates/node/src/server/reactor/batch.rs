@@ -134,8 +134,11 @@ impl Server {
         self.core.put_off = 0;
         if self.suspended.is_none() {
             // However many have what they waited for, others have their turn.
-            let mut half = share.half();
-            self.execute_resuming(&mut half);
+            let half = share.half();
+            let mut left = share.half();
+            self.execute_resuming(&mut left);
+            share.requests -= half.requests - left.requests;
+            share.reply_bytes -= half.reply_bytes - left.reply_bytes;
         }
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
@@ -186,6 +189,9 @@ impl Server {
             let before = pending(&self.core);
             if self.resume(client) {
                 share.take(pending(&self.core).saturating_sub(before));
+            } else {
+                // Judging takes time as well.
+                self.core.begin_lap();
             }
             if self.core.turn.has_lasted(&self.core.process.options.limits) {
                 share.end();
@@ -232,7 +238,9 @@ impl Server {
             let limit = batch_max.min(share.requests);
             goes_on = self.parse(client, &bytes, limit, share, scratch);
             self.prefetch(client, &bytes, scratch);
-            if self.core.has_cold() && scratch.parsed.len() > 1 {
+            // Who is put off would have them come again and again.
+            let may_fetch = self.core.has_cold() && !self.core.is_snapshot_behind();
+            if may_fetch && scratch.parsed.len() > 1 {
                 self.fetch_ahead(client, &bytes, scratch);
             }
             if scratch.parsed.len() > 1 {
