@@ -285,11 +285,10 @@ impl Snapshots {
     /// Whether so much waits for the disk, to be written there or read, that writing commands must
     /// wait too.
     pub fn is_behind(&self, shard: &Shard) -> bool {
-        if self.running.is_some() && shard.engine.keyspace.snapshot_is_overfull() {
-            return true;
-        }
-        let bytes_max = self.backlog_of(shard).bytes_blocking;
-        self.running.as_ref().is_some_and(|running| running.backlog_bytes > bytes_max)
+        // Asked for each request, and mostly none is under way.
+        let Some(running) = &self.running else { return false };
+        let is_overfull = shard.engine.keyspace.snapshot_is_overfull();
+        is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
     }
 
     /// What may wait for the disk. With a tier memory is as little as `maxmemory` says, of which
