@@ -200,8 +200,8 @@ pub type DiskOutcome = Box<dyn Any + Send>;
 /// Blocking work, run once, off the loop.
 pub type DiskJob = Box<dyn FnOnce() -> DiskOutcome + Send>;
 
-/// What is made of the bytes that were read: those that are there, fewer than were asked for at the
-/// end of the file.
+/// End of a read, which makes an outcome of its bytes: those that are there, fewer than were asked
+/// for at the end of the file.
 pub type DiskReadEnd = Box<dyn FnOnce(io::Result<&mut [u8]>) -> DiskOutcome + Send>;
 
 /// A read, and what follows it.
@@ -242,7 +242,7 @@ pub trait DiskQueue: Send {
     /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
     /// ended.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
-    /// Whether the system reads some of what is submitted as a read.
+    /// Whether the queue has the system do some of the submitted reads.
     fn has_ring(&self) -> bool {
         false
     }

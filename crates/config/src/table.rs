@@ -9,7 +9,7 @@ use crate::directive::{
     Directive, Kind, choice, flags, integer, location, octal, size, special, text, toggle,
 };
 
-/// What `tier-value-max` may be at most, in bytes: that of a record of `tier`.
+/// Upper bound of `tier-value-max`, in bytes: the longest record of `tier`.
 pub const TIER_VALUE_BYTES_MAX: u64 = 7 << 20;
 
 const INT_MAX: i128 = i32::MAX as i128;

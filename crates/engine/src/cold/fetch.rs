@@ -112,8 +112,8 @@ impl Keyspace {
         holders.any(|(_, it)| it.table.find_where(hash, is_it).is_some())
     }
 
-    /// What lies at this place cannot be read: if it is a copy of a value that is in memory, the
-    /// key has none any more.
+    /// Forgets a copy that cannot be read, of a value that is in memory. A value that is not stays
+    /// where it is.
     pub fn forget_copy_at(&mut self, hash: KeyHash, place: Place) {
         let Some(id) = self.holder_of(hash, place) else { return };
         let Self { databases, cold: Some(cold), .. } = self else { return };

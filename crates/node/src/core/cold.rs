@@ -20,8 +20,7 @@ use tier::Place;
 const PINNED_SHARE: u64 = 4;
 const PINNED_BYTES_MIN: usize = 8 << 20;
 
-/// What is known of a value that a request waits for, in bytes: who waits, and the read. About so
-/// much.
+/// Bytes beside a value that a request waits for: its read, and who waits. About so many.
 const WANTED_BYTES: usize = 256;
 
 /// Bytes of memory that a value takes which a request waits for.
@@ -99,7 +98,7 @@ impl Core {
         }
     }
 
-    /// Who is no master is shown no keys that expire by this Unix time in milliseconds.
+    /// Unix time in milliseconds by which keys have expired for everybody but a master.
     fn hidden_by(&self) -> i64 {
         let (_, stands_at) = self.expiry();
         stands_at.unwrap_or_else(|| self.shard_time()).0
