@@ -29,7 +29,7 @@ impl Keyspace {
     pub fn find_table(&self, database: DatabaseId, hash: KeyHash) -> Option<&Value> {
         let table = &self.database(database).table;
         let is_table = |value: &Value| value.has_table();
-        let entry = table.find_where(
+        let entry = table.find_likely(
             hash,
             |entry| matches!(entry.value(), ValueRef::Boxed(value) if is_table(value)),
         )?;

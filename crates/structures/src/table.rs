@@ -202,6 +202,11 @@ impl<E: Element> Table<E> {
         Some(Position { segment: index as u32, spot })
     }
 
+    /// Keys tell which element it is, where they are compared; elsewhere the whole hash has to.
+    fn place_where(&self, hash: u64, wanted: impl Fn(E::Ref<'_>) -> bool) -> Option<Position> {
+        self.place_by(hash, |element| wanted(element) && E::hash(element, &self.hasher) == hash)
+    }
+
     #[inline]
     fn raw_at(&self, place: Position) -> u64 {
         self.segments[place.segment as usize].stored(place.spot).raw()
@@ -221,10 +226,22 @@ impl<E: Element> Table<E> {
         Some(self.element_at(place))
     }
 
-    /// An element with this hash (or one that shares its stored bits) that satisfies `wanted`: for
-    /// who has kept a hash and not the key.
+    /// An element whose key has this hash, all of it, that satisfies `wanted`: for who has kept a
+    /// hash and not the key.
     pub fn find_where(&self, hash: u64, wanted: impl Fn(E::Ref<'_>) -> bool) -> Option<E::Ref<'_>> {
-        let place = self.place_by(hash, |element| wanted(element))?;
+        let place = self.place_where(hash, wanted)?;
+        Some(self.element_at(place))
+    }
+
+    /// As [`Self::find_where`], but for the bits of the hash that slots do not have: of some
+    /// billions of pairs of keys one shares all others. For who only guesses what will be asked
+    /// for.
+    pub fn find_likely(
+        &self,
+        hash: u64,
+        wanted: impl Fn(E::Ref<'_>) -> bool,
+    ) -> Option<E::Ref<'_>> {
+        let place = self.place_by(hash, wanted)?;
         Some(self.element_at(place))
     }
 
@@ -241,7 +258,7 @@ impl<E: Element> Table<E> {
         hash: u64,
         wanted: impl Fn(E::Ref<'_>) -> bool,
     ) -> Option<Occupied<'_, E>> {
-        let place = self.place_by(hash, |element| wanted(element))?;
+        let place = self.place_where(hash, wanted)?;
         Some(Occupied::new(self, place))
     }
 

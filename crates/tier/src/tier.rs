@@ -278,6 +278,11 @@ impl Tier {
         self.segments.end_cleaning(cleaning.taken(), true);
     }
 
+    /// Whether records of a segment that is being cleaned are live.
+    pub fn has_live(&self, cleaning: &Cleaning) -> bool {
+        self.segments.has_live(cleaning.taken().index)
+    }
+
     /// Whether a cleaning is under way: neither ended nor overtaken by a reset.
     pub fn is_being_cleaned(&self, cleaning: &Cleaning) -> bool {
         self.segments.is_being_cleaned(cleaning.taken())

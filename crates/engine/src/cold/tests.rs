@@ -320,6 +320,25 @@ fn the_hand_takes_what_was_idle_for_longest_and_nothing_that_is_pinned() {
 }
 
 #[test]
+fn what_goes_by_a_hash_is_no_other_key_that_shares_the_table_s_part_of_it() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    let long: Vec<String> = (0..400).map(|number| format!("long{number}")).collect();
+    for key in &long {
+        set(&mut keyspace, 0, key, &[1; 100]);
+    }
+    let is_shared = |hash: KeyHash| {
+        let table = keyspace.database(DatabaseId(0)).table();
+        table.find_likely(hash, |_| true).is_some()
+    };
+    let hashes = (0_u32..).map(|number| keyspace.hash(format!("short{number}").as_bytes()));
+    let alike = hashes.into_iter().find(|hash| is_shared(*hash)).expect("there are many");
+    keyspace.spill_keys(&[alike], NOW);
+    assert_eq!(keyspace.cold_keys(), 0, "no key has this hash");
+    spill_all(&mut keyspace, &file);
+    assert_eq!(keyspace.cold_keys(), long.len());
+}
+
+#[test]
 fn where_nothing_may_go_that_is_said() {
     let (mut keyspace, _) = keyspace(ColdLimits::default());
     assert_eq!(keyspace.spill(1, 64, NOW), Spilled::Nothing);

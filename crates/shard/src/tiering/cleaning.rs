@@ -175,7 +175,13 @@ impl Cleaner {
             && let Some(cleaning) = self.cleaning.take()
             && let Some(cold) = keyspace.cold_mut()
         {
-            cold.tier.end_cleaning(&cleaning);
+            if !cold.tier.has_live(&cleaning) {
+                return cold.tier.end_cleaning(&cleaning);
+            }
+            // It would be the first to be cleaned again, for ever.
+            debug_assert!(false, "what is live of a segment is found when it is cleaned");
+            tracing::error!("records of a segment of the tier were not found: it stays as it is");
+            cold.tier.give_up_cleaning(&cleaning);
         }
     }
 }

@@ -51,6 +51,24 @@ fn behaves_like_its_twin_when_hashes_cannot_tell_keys_apart() {
 }
 
 #[test]
+fn who_has_kept_a_hash_finds_no_key_of_another_one() {
+    let one = 0x1234_5678_0000_0055;
+    // No slot has this bit.
+    let other = one | 1 << 20;
+    let mut table = Table::new(KeyHasher::fixed(0));
+    table.insert(one, Probe::new(one, 1, 10));
+    assert!(table.find_likely(other, |_| true).is_some());
+    assert!(table.find_where(other, |_| true).is_none());
+    assert!(table.find_mut_where(other, |_| true).is_none());
+    table.insert(other, Probe::new(other, 2, 20));
+    for (hash, value) in [(one, 10), (other, 20)] {
+        assert_eq!(table.find_where(hash, |_| true).map(|probe| probe.1), Some(value));
+        let found = table.find_mut_where(hash, |_| true).expect("it is there");
+        assert_eq!(found.as_ref().1, value);
+    }
+}
+
+#[test]
 fn scan_returns_what_stays_whatever_comes_and_goes() {
     for seed in 1..=20 {
         let mut dice = Dice::new(seed * 77 + 1);
