@@ -38,7 +38,7 @@ struct Long {
     database: DatabaseId,
     hash: KeyHash,
     /// Where in it to go on, if it is still the same.
-    from: u64,
+    from: u128,
     /// The copy under way is of one of its blocks.
     is_copied: bool,
 }
@@ -143,10 +143,10 @@ impl Keyspace {
 /// of one of its blocks is under way.
 fn move_value(
     entry: &mut EntryMut<'_>,
-    from: u64,
+    from: u128,
     elements_max: usize,
     mover: &mut Mover<'_>,
-) -> Option<(u64, bool)> {
+) -> Option<(u128, bool)> {
     let copied_before = mover.copy.as_ref().map(Replacement::progress);
     mover.access = entry.as_ref().access();
     mover.comes_again = false;

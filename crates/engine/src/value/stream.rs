@@ -130,17 +130,17 @@ impl Stream {
         self.added
     }
 
-    /// Moves what `mover` takes of up to `blocks_max` blocks, behind as many as `from` says.
-    /// Returns where to go on, `None` at the end.
+    /// Moves what `mover` takes of up to `blocks_max` blocks, from the first one on that begins
+    /// with this ID or a later one. Returns where to go on, `None` at the end.
     pub(crate) fn move_blocks(
         &mut self,
-        from: usize,
+        from: StreamId,
         blocks_max: usize,
         mover: &mut Mover<'_>,
-    ) -> Option<usize> {
-        let end = from.saturating_add(blocks_max);
-        self.blocks.values_mut().skip(from).take(blocks_max).for_each(|it| it.move_block(mover));
-        (end < self.blocks.len()).then_some(end)
+    ) -> Option<StreamId> {
+        let mut blocks = self.blocks.range_mut(from..);
+        blocks.by_ref().take(blocks_max).for_each(|(_, block)| block.move_block(mover));
+        blocks.next().map(|(base, _)| *base)
     }
 
     /// The number of blocks.
