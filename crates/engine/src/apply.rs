@@ -69,7 +69,7 @@ impl Keyspace {
             self.keep_before(database, key.name, effect);
         }
         if self.cold.is_some() {
-            self.stop_encoding_before(key.hash, effect);
+            self.stop_encoding_before(database, key.hash, effect);
         }
         match *effect {
             Effect::SetString { value, expire_at } => {

@@ -75,9 +75,6 @@ impl ColdStore {
             return Spilled::More;
         }
         let has_passed_long = std::mem::take(&mut self.hand.has_passed_long);
-        if has_passed_long {
-            self.hand.rounds = 0;
-        }
         // What is pinned can go as soon as the requests that wait for it have run.
         match self.encoding.is_some() || has_passed_long || self.waits_for_pins() {
             true => Spilled::Behind,
@@ -95,15 +92,18 @@ impl ColdStore {
     fn give_up(&mut self, encoding: Encoding) {
         self.tier.give_up_draft(encoding.draft);
         add(&self.statistics.encoded_in_vain, 1);
-        // Something else may go.
-        self.hand.rounds = 0;
     }
 }
 
 impl Keyspace {
     /// An effect is about to be applied: if it touches the value that is being encoded, that was in
     /// vain.
-    pub(crate) fn stop_encoding_before(&mut self, hash: KeyHash, effect: &Effect<'_>) {
+    pub(crate) fn stop_encoding_before(
+        &mut self,
+        database: DatabaseId,
+        hash: KeyHash,
+        effect: &Effect<'_>,
+    ) {
         let hasher = self.hasher;
         let Some(cold) = &mut self.cold else { return };
         let Some(encoding) = &cold.encoding else { return };
@@ -111,7 +111,8 @@ impl Keyspace {
             Effect::Rename { to, .. } | Effect::Copy { to, .. } => {
                 hash == encoding.hash || hasher.hash(to) == encoding.hash
             }
-            effect => effect.is_keyless() || hash == encoding.hash,
+            effect if effect.is_keyless() => true,
+            _ => hash == encoding.hash && database == encoding.database,
         };
         if is_it {
             cold.stop_encoding();
@@ -228,7 +229,6 @@ impl Keyspace {
             }
         };
         add(&cold.statistics.spilled_by_writing, 1);
-        cold.hand.rounds = 0;
         self.databases[id.0 as usize].placed += 1;
         self.send_away(id, hash, Some(place), |entry| entry.key() == encoding.key);
         None

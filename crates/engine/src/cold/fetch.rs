@@ -19,6 +19,9 @@ use tier::{Draft, Place, Tier};
 const TAG_FETCHED: u8 = 1;
 const TAG_USED_AGAIN: u8 = 3;
 
+/// Guests for whose notes memory is kept.
+const GUESTS_KEPT: usize = 1024;
+
 /// Bytes of values that are read together for a record of the log, as they lie in the store; one
 /// value may exceed them. There must be memory for them before others leave.
 const FETCHED_BYTES_MAX: usize = 1 << 20;
@@ -372,20 +375,27 @@ impl Keyspace {
 
     /// Gives guests up that were not used again, until no more are kept than may be.
     pub(super) fn dismiss_guests(&mut self, bytes_max: usize) {
-        let guests = self.cold.as_ref().map_or(0, |cold| cold.guests.len());
-        for _ in 0..guests {
-            let Some(cold) = self.cold.as_deref_mut() else { return };
-            if cold.guest_bytes <= bytes_max {
-                return;
-            }
-            let Some(guest) = cold.guests.pop_front() else { return };
-            if cold.is_pinned(guest.hash) {
-                cold.guests.push_back(guest);
-                continue;
-            }
-            cold.guest_bytes -= guest.bytes;
-            self.dismiss(&guest);
+        while self.dismiss_guest(bytes_max) {}
+    }
+
+    /// Gives the first guest up, if more are kept than may be; whether there was one.
+    pub(super) fn dismiss_guest(&mut self, bytes_max: usize) -> bool {
+        let Some(cold) = self.cold.as_deref_mut() else { return false };
+        if cold.guest_bytes <= bytes_max {
+            return false;
         }
+        // Those that requests wait for stay, and come behind the others.
+        let is_free = |guest: &Guest| !cold.is_pinned(guest.hash);
+        let pinned = cold.guests.iter().position(is_free).unwrap_or(cold.guests.len());
+        cold.guests.rotate_left(pinned);
+        let is_any_free = pinned < cold.guests.len();
+        let Some(guest) = cold.guests.pop_front_if(|_| is_any_free) else { return false };
+        if cold.guests.capacity() > GUESTS_KEPT && cold.guests.len() < cold.guests.capacity() / 4 {
+            cold.guests.shrink_to(cold.guests.len() * 2);
+        }
+        cold.guest_bytes -= guest.bytes;
+        self.dismiss(&guest);
+        true
     }
 
     fn dismiss(&mut self, guest: &Guest) {

@@ -34,9 +34,14 @@ const VALUES_PER_SAMPLE: u32 = 512;
 const COLD_PERCENT_MAX: usize = 95;
 const WARM_SHARE: usize = 20;
 
-/// Rounds without an end after which there is nothing to spill: one may have passed what was used
-/// lately.
-const ROUNDS_MAX: u32 = 2;
+/// Memory is barren if less than this part of what the hand met there could go, by bytes, in so
+/// many buckets or more. What it met before so many others counts for half.
+const BARREN_SHARE: usize = 64;
+const BARREN_BUCKETS_MIN: usize = 256;
+const HALVED_BUCKETS: usize = 512;
+
+/// Buckets that are looked into each time while it is: some 80 keys.
+const BARREN_BUCKETS_AT_ONCE: usize = 16;
 
 /// The part of `maxmemory` that guests may take, and what they may take of a small one, in bytes.
 const GUESTS_SHARE: usize = 32;
@@ -75,8 +80,7 @@ pub(super) struct Hand {
     rank_min: u32,
     /// Values to be taken, and buckets to be passed, before the next sample.
     sampled_for: u32,
-    /// How often it has come round since something that it took has left memory.
-    pub(super) rounds: u32,
+    harvest: Harvest,
     /// Of a test in which every value goes: some could not go yet.
     has_left: bool,
     /// A long value was passed, for which there was no room yet.
@@ -87,12 +91,41 @@ pub(super) struct Hand {
     victims: Vec<KeyHash>,
 }
 
+/// What looking for values has brought lately.
+#[derive(Default)]
+struct Harvest {
+    buckets: usize,
+    /// Bytes of entries and values that it met in memory, and of these what went.
+    met_bytes: usize,
+    freed_bytes: usize,
+}
+
+impl Harvest {
+    fn add(&mut self, buckets: usize, met_bytes: usize, freed_bytes: usize) {
+        if self.buckets >= HALVED_BUCKETS {
+            *self = Self {
+                buckets: self.buckets / 2,
+                met_bytes: self.met_bytes / 2,
+                freed_bytes: self.freed_bytes / 2,
+            };
+        }
+        self.buckets += buckets;
+        self.met_bytes = self.met_bytes.saturating_add(met_bytes);
+        self.freed_bytes = self.freed_bytes.saturating_add(freed_bytes);
+    }
+
+    /// Whether so little can go that it is not worth the search: others must make room.
+    fn is_barren(&self) -> bool {
+        self.buckets >= BARREN_BUCKETS_MIN
+            && (self.freed_bytes == 0 || self.freed_bytes < self.met_bytes / BARREN_SHARE)
+    }
+}
+
 impl Hand {
     /// Goes on with the next database.
     fn go_on(&mut self, databases: usize) {
         self.position = 0;
         self.database = (self.database + 1) % databases;
-        self.rounds += u32::from(self.database == 0);
         // What one sample took for recent must not stay for ever.
         self.sampled_for = 0;
     }
@@ -112,7 +145,7 @@ impl Keyspace {
                 let Some(cold) = self.cold.as_deref_mut() else { return };
                 (cold.hand.database, cold.hand.position) = (index, from);
                 (cold.hand.rank_min, cold.hand.sampled_for) = (0, 1);
-                let id = self.look_for_victims(now);
+                let (id, _) = self.look_for_victims(now);
                 let hand = self.cold.as_ref().map(|cold| &cold.hand);
                 position = hand
                     .filter(|it| it.database == index)
@@ -164,27 +197,36 @@ impl Keyspace {
         let wanted = before.saturating_sub(bytes);
         let share = self.settings.maxmemory as usize / GUESTS_SHARE;
         let guest_bytes_max = cold.limits.guest_bytes_max.min(share.max(GUEST_BYTES_MIN));
-        self.dismiss_guests(guest_bytes_max);
         let (mut buckets, mut refused) = (0, self.encode_further(now));
         while self.entry_bytes() > wanted {
-            let is_out = self.is_full_of_keys();
-            let is_fruitless = self.cold.as_ref().is_some_and(|it| it.hand.rounds > ROUNDS_MAX);
-            if is_out || is_fruitless && buckets >= buckets_max {
-                self.dismiss_guests(0);
-                if self.entry_bytes() <= wanted {
-                    return Spilled::Enough;
-                }
-                return self.cold.as_deref_mut().map_or(Spilled::Nothing, ColdStore::what_waits);
-            }
+            let is_barren = self.cold.as_ref().is_some_and(|it| it.hand.harvest.is_barren());
+            let is_over = is_barren && buckets >= buckets_max.min(BARREN_BUCKETS_AT_ONCE);
+            let is_last_resort = is_over || self.is_full_of_keys();
             if buckets >= buckets_max {
                 // Those that have a copy need no room in the store.
                 let has_freed = self.entry_bytes() < before;
                 return refused.filter(|_| !has_freed).unwrap_or(Spilled::More);
             }
+            if self.dismiss_guest(if is_last_resort { 0 } else { guest_bytes_max }) {
+                buckets += 1;
+                continue;
+            }
+            if is_last_resort {
+                return self.cold.as_deref_mut().map_or(Spilled::Nothing, ColdStore::what_waits);
+            }
             buckets += BUCKETS_AT_ONCE;
-            let id = self.look_for_victims(now);
+            let (id, met_bytes) = self.look_for_victims(now);
             let how = if refused.is_some() { How::OnlyCopies } else { How::InSlices };
+            let bytes_before = self.database(id).entry_bytes;
             refused = self.send_victims_away(id, how).or(refused);
+            let freed_bytes = bytes_before - self.database(id).entry_bytes;
+            if let Some(cold) = &mut self.cold {
+                // Where the store took nothing, that says nothing of what there is to spill.
+                match refused {
+                    Some(Spilled::Behind) => cold.hand.harvest = Harvest::default(),
+                    _ => cold.hand.harvest.add(BUCKETS_AT_ONCE, met_bytes, freed_bytes),
+                }
+            }
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
     }
@@ -202,9 +244,11 @@ impl Keyspace {
         self.databases.iter().map(|database| database.entry_bytes).sum()
     }
 
-    /// Moves the hand on, and notes what it takes; in which database.
-    fn look_for_victims(&mut self, now: UnixMillis) -> DatabaseId {
-        let Some(mut cold) = self.cold.take() else { return DatabaseId(0) };
+    /// Moves the hand on, and notes what it takes; in which database, and how many bytes of entries
+    /// and values in memory it has met.
+    fn look_for_victims(&mut self, now: UnixMillis) -> (DatabaseId, usize) {
+        let Some(mut cold) = self.cold.take() else { return (DatabaseId(0), 0) };
+        let mut met_bytes = 0;
         while self.databases[cold.hand.database].is_empty() && !self.is_empty() {
             cold.hand.go_on(self.databases.len());
         }
@@ -218,6 +262,7 @@ impl Keyspace {
         victims.clear();
         let database = &self.databases[hand.database];
         let next = database.table.sweep(hand.position, BUCKETS_AT_ONCE, |entry| {
+            met_bytes += entry_bytes(entry);
             if rank(entry, now, &self.settings) >= hand.rank_min
                 && self.may_spill(id, entry, limits, now)
             {
@@ -233,7 +278,7 @@ impl Keyspace {
             None => hand.go_on(self.databases.len()),
         }
         self.cold = Some(cold);
-        id
+        (id, met_bytes)
     }
 
     /// Spills what the hand noted. If the store takes no more, only what has a copy there; why, if
@@ -241,7 +286,6 @@ impl Keyspace {
     fn send_victims_away(&mut self, id: DatabaseId, how: How) -> Option<Spilled> {
         let cold = self.cold.as_deref_mut()?;
         let victims = std::mem::take(&mut cold.hand.victims);
-        let spilled_before = cold.statistics.spilled.get();
         let mut refused = None;
         for hash in &victims {
             let how = if refused.is_some() { How::OnlyCopies } else { how };
@@ -256,12 +300,6 @@ impl Keyspace {
             let passed = victims.len() + BUCKETS_AT_ONCE;
             cold.hand.sampled_for = cold.hand.sampled_for.saturating_sub(passed as u32);
             cold.hand.victims = victims;
-            // What fits into no record is met in each round. Rounds in which the store took nothing
-            // say nothing of what there is to spill.
-            let is_behind = refused == Some(Refused::Behind);
-            if is_behind || cold.statistics.spilled.get() > spilled_before {
-                cold.hand.rounds = 0;
-            }
         }
         refused.map(|why| if why == Refused::Behind { Spilled::Behind } else { Spilled::Nothing })
     }

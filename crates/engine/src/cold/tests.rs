@@ -360,6 +360,78 @@ fn where_nothing_may_go_that_is_said() {
 }
 
 #[test]
+fn memory_in_which_next_to_nothing_may_go_is_searched_no_further_than_that_shows() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..20_000 {
+        set(&mut keyspace, 0, &format!("key{number}"), b"a short value");
+    }
+    let spilled =
+        |keyspace: &Keyspace| keyspace.cold().expect("it has a store").statistics.spilled.get();
+    let mut came = 0;
+    let mut outcomes = Vec::new();
+    for turn in 0..2000 {
+        // One that may go comes now and then, and is no reason to look for more.
+        if turn % 40 == 0 {
+            set(&mut keyspace, 0, &format!("long{came}"), &[7; 500]);
+            came += 1;
+        }
+        let over = keyspace.used_bytes();
+        outcomes.push(keyspace.spill(over, 64, NOW));
+        file.write(&mut keyspace);
+    }
+    let more = outcomes.iter().filter(|it| **it == Spilled::More).count();
+    assert!(more <= 60, "{more} of 2000 times it was to be called again");
+    assert!(spilled(&keyspace) > came / 2, "{} of {came} went", spilled(&keyspace));
+    // And when there is something, it goes at once.
+    for number in 0..5000 {
+        set(&mut keyspace, 0, &format!("new{number}"), &[7; 500]);
+    }
+    let before = keyspace.cold_keys();
+    for _ in 0..200 {
+        keyspace.spill(1 << 20, 64, NOW);
+        file.write(&mut keyspace);
+    }
+    assert!(keyspace.cold_keys() > before + 1000, "{} from {before}", keyspace.cold_keys());
+}
+
+#[test]
+fn guests_leave_a_few_at_a_time_and_no_more_than_need_to() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    for number in 0..5000 {
+        set(&mut keyspace, 0, &format!("key{number}"), &[7; 500]);
+    }
+    spill_all(&mut keyspace, &file);
+    for number in 0..5000 {
+        keyspace.fetch_now(DatabaseId(0), format!("key{number}").as_bytes()).expect("it is there");
+    }
+    assert_eq!(keyspace.cold_keys(), 0);
+    let spilled = keyspace.spill(10_000, 64, NOW);
+    assert_eq!(spilled, Spilled::Enough);
+    assert!((10..40).contains(&keyspace.cold_keys()), "{}", keyspace.cold_keys());
+    let before = keyspace.cold_keys();
+    assert_eq!(keyspace.spill(1 << 20, 64, NOW), Spilled::More);
+    assert!(keyspace.cold_keys() <= before + 64, "one step is short");
+    check_places(&keyspace);
+}
+
+#[test]
+fn a_key_of_the_same_name_elsewhere_does_not_keep_a_long_value_from_leaving() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    let long = vec![7; 5 << 20];
+    set(&mut keyspace, 0, "key", &long);
+    for turn in 0..200 {
+        keyspace.spill(1 << 20, 64, NOW);
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.encoded_bytes_left = 128 << 10;
+        }
+        set(&mut keyspace, 1, "key", &[turn; 10]);
+        file.write(&mut keyspace);
+    }
+    assert_eq!(keyspace.cold_keys(), 1);
+    assert_eq!(keyspace.cold().expect("it has a store").statistics.encoded_in_vain.get(), 0);
+}
+
+#[test]
 fn a_guest_that_is_not_used_again_goes_first_and_is_not_written_again() {
     let (mut keyspace, file) = keyspace(ALL_COLD);
     for number in 0..100 {
