@@ -13,6 +13,7 @@ use std::ffi::{CStr, CString};
 use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tikv_jemalloc_ctl::epoch;
 
 /// Stands for the sum of all arenas (MALLCTL_ARENAS_ALL).
@@ -56,13 +57,37 @@ impl Key {
     }
 }
 
+/// What some arenas have of a size class.
+struct Counts {
+    blocks: Key,
+    slabs: Key,
+    slabs_with_room: Key,
+}
+
+impl Counts {
+    /// `arena` by number, or all of them.
+    fn of(arena: usize, class: u32) -> Option<Self> {
+        let key = |what| {
+            let name = format!("stats.arenas.{arena}.bins.{class}.{what}");
+            Key::of(&CString::new(name).ok()?)
+        };
+        Some(Self {
+            blocks: key("curregs")?,
+            slabs: key("curslabs")?,
+            slabs_with_room: key("nonfull_slabs")?,
+        })
+    }
+
+    fn read(&self) -> [usize; 3] {
+        [&self.blocks, &self.slabs, &self.slabs_with_room].map(|key| key.read().unwrap_or(0))
+    }
+}
+
 /// A size class of small blocks.
 struct Class {
     block_bytes: usize,
     blocks_per_slab: usize,
-    blocks: Key,
-    slabs: Key,
-    slabs_with_room: Key,
+    all: Counts,
     /// Slabs with fewer blocks are to be emptied: in thousandths of a slab. 0: none of the class.
     emptied_below: AtomicUsize,
 }
@@ -71,6 +96,9 @@ struct Class {
 pub struct JemallocHeap {
     /// By size.
     classes: Vec<Class>,
+    /// Of each arena in slow memory, by size: its blocks do not move to fill other slabs, and take
+    /// none of the ordinary memory that may be won back.
+    slow: Mutex<Vec<Vec<Counts>>>,
     utilization: Key,
 }
 
@@ -80,7 +108,7 @@ impl JemallocHeap {
         let count: u32 = Key::of(c"arenas.nbins")?.read()?;
         let classes = (0..count).map(Class::new).collect::<Option<Vec<_>>>()?;
         let utilization = Key::of(c"experimental.utilization.batch_query")?;
-        Some(Self { classes, utilization })
+        Some(Self { classes, slow: Mutex::new(Vec::new()), utilization })
     }
 
     /// Free and all blocks of the slab that a block lies in, and the slab's bytes.
@@ -111,28 +139,31 @@ impl Class {
     fn new(index: u32) -> Option<Self> {
         let key = |name: String| Key::of(&CString::new(name).ok()?);
         let in_class = |what| key(format!("arenas.bin.{index}.{what}"));
-        let in_all = |what| key(format!("stats.arenas.{ALL_ARENAS}.bins.{index}.{what}"));
         Some(Self {
             block_bytes: in_class("size")?.read()?,
             blocks_per_slab: in_class("nregs")?.read::<u32>()? as usize,
-            blocks: in_all("curregs")?,
-            slabs: in_all("curslabs")?,
-            slabs_with_room: in_all("nonfull_slabs")?,
+            all: Counts::of(ALL_ARENAS, index)?,
             emptied_below: AtomicUsize::new(0),
         })
     }
 
-    /// Takes the class's figures as they are now.
-    fn survey(&self) -> Holes {
-        let read = |key: &Key| key.read::<usize>().unwrap_or(0);
-        let (blocks, slabs) = (read(&self.blocks), read(&self.slabs));
+    /// Takes the class's figures as they are now, without those of the slow arenas.
+    fn survey<'a>(&self, slow: impl Iterator<Item = &'a Counts>) -> Holes {
+        let [blocks, slabs, with_room] = slow.map(Counts::read).fold(
+            self.all.read(),
+            |[blocks, slabs, with_room], [slow_blocks, slow_slabs, slow_with_room]| {
+                let slabs = slabs.saturating_sub(slow_slabs);
+                let with_room = with_room.saturating_sub(slow_with_room);
+                [blocks.saturating_sub(slow_blocks), slabs, with_room]
+            },
+        );
         let room = (slabs * self.blocks_per_slab).saturating_sub(blocks);
         let holes = Holes {
             used_bytes: (blocks * self.block_bytes) as u64,
             lost_bytes: (room * self.block_bytes) as u64,
         };
         // Of the slabs with room: full ones have nothing to give or take.
-        let with_room = read(&self.slabs_with_room).min(slabs);
+        let with_room = with_room.min(slabs);
         let in_full = (slabs - with_room) * self.blocks_per_slab;
         let average = (blocks.saturating_sub(in_full) * 1000)
             .checked_div(with_room * self.blocks_per_slab)
@@ -150,10 +181,18 @@ impl Heap for JemallocHeap {
         if epoch::advance().is_err() {
             return Holes::default();
         }
-        self.classes.iter().map(Class::survey).fold(Holes::default(), |sum, of| Holes {
-            used_bytes: sum.used_bytes + of.used_bytes,
-            lost_bytes: sum.lost_bytes + of.lost_bytes,
-        })
+        let mut slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        for arena in crate::slow::arenas().into_iter().skip(slow.len()) {
+            let classes = (0..self.classes.len() as u32).map(|class| Counts::of(arena, class));
+            slow.extend(classes.collect::<Option<Vec<_>>>());
+        }
+        let mut sum = Holes::default();
+        for (index, class) in self.classes.iter().enumerate() {
+            let of = class.survey(slow.iter().filter_map(|arena| arena.get(index)));
+            sum.used_bytes += of.used_bytes;
+            sum.lost_bytes += of.lost_bytes;
+        }
+        sum
     }
 
     fn has_holes(&self, bytes: RangeInclusive<usize>) -> bool {
@@ -162,7 +201,7 @@ impl Heap for JemallocHeap {
     }
 
     fn is_sparse(&self, address: usize) -> bool {
-        // What another slab has room for is no help to one in slow memory, whose arenas are others.
+        // Its holes are used by blocks to come, and no survey counts them.
         if structures::heap::is_slow(address) {
             return false;
         }

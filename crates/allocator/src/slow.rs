@@ -11,6 +11,9 @@
 //!
 //! An extent that jemalloc no longer needs stays its own: pages go back to the system, addresses
 //! do not, of which the range has no others. Its records of extents lie in ordinary memory.
+//!
+//! A node that is nearly full is closed, for pages and not for blocks: what was freed and still
+//! has memory is handed out again, and only what would need more of it is refused.
 
 use crate::{check, write};
 use std::alloc::Layout;
@@ -19,6 +22,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_uint, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use structures::heap::SlowMemory;
 use tikv_jemalloc_sys::{
     MALLOCX_ALIGN, MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallctl,
@@ -26,13 +30,21 @@ use tikv_jemalloc_sys::{
 };
 use world::numa::{NodeId, NumaError, SlowRange};
 
-/// Ranges that are used, the first ones: a thread has a cache for each. A guess; machines have one
-/// slow node, or one beside each of two sockets.
-const RANGES_MAX: usize = 4;
+/// Ranges that are used, the first ones: a thread has a cache for each.
+const RANGES_MAX: usize = base::slow_memory::NODES_MAX;
 
 /// The alignment, in bytes, that jemalloc gives every block of at least this size without being
 /// asked.
 const ALIGNED_ANYWAY: usize = 8;
+
+/// The numbers of all arenas in slow memory.
+static NUMBERS: Mutex<Vec<c_uint>> = Mutex::new(Vec::new());
+
+/// The numbers of all arenas in slow memory, in the order in which they came.
+pub(crate) fn arenas() -> Vec<usize> {
+    let numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    numbers.iter().map(|number| *number as usize).collect()
+}
 
 /// The heap in slow memory. The process's own, for as long as it lives.
 pub struct SlowHeap {
@@ -44,8 +56,6 @@ struct Arena {
     /// The place of its cache among a thread's.
     place: usize,
     extents: &'static Extents,
-    /// Takes no more blocks, because its node has next to no memory left.
-    is_closed: AtomicBool,
 }
 
 /// A range, and how much of it was handed to jemalloc. The hooks come first, so that the address
@@ -55,6 +65,8 @@ struct Extents {
     hooks: extent_hooks_t,
     range: SlowRange,
     taken_bytes: AtomicUsize,
+    /// Takes no more memory, because its node has next to none left.
+    is_closed: AtomicBool,
 }
 
 impl SlowHeap {
@@ -74,10 +86,10 @@ impl SlowHeap {
         self.arenas.iter().map(|arena| arena.extents.range.node())
     }
 
-    /// Closes a node, which then gives no more blocks, or opens it again. All are open at first.
+    /// Closes a node, which then gives no more memory, or opens it again. All are open at first.
     pub fn set_closed(&self, node: NodeId, is_closed: bool) {
         for arena in self.arenas.iter().filter(|arena| arena.extents.range.node() == node) {
-            arena.is_closed.store(is_closed, Relaxed);
+            arena.extents.is_closed.store(is_closed, Relaxed);
         }
     }
 
@@ -120,6 +132,10 @@ unsafe impl SlowMemory for SlowHeap {
     fn contains(&self, address: usize) -> bool {
         self.arenas.iter().any(|arena| arena.extents.contains(address))
     }
+
+    fn has_room(&self) -> bool {
+        self.arenas.iter().any(|arena| !arena.extents.is_closed.load(Relaxed))
+    }
 }
 
 fn alignment(layout: Layout) -> i32 {
@@ -129,30 +145,32 @@ fn alignment(layout: Layout) -> i32 {
 impl Arena {
     fn over(place: usize, range: SlowRange) -> Result<Self, String> {
         let number = create(c"arenas.create")?;
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).push(number);
         let hooks = extent_hooks_t {
             alloc: Some(allocate_extent),
             dalloc: None,
             destroy: None,
-            commit: None,
-            decommit: None,
+            commit: Some(commit_extent),
+            decommit: Some(decommit_extent),
             purge_lazy: None,
             purge_forced: Some(purge_extent),
             split: Some(split_extent),
             merge: Some(merge_extents),
         };
-        let extents: &'static Extents =
-            Box::leak(Box::new(Extents { hooks, range, taken_bytes: AtomicUsize::new(0) }));
+        let extents: &'static Extents = Box::leak(Box::new(Extents {
+            hooks,
+            range,
+            taken_bytes: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+        }));
         // Not given when the arena is created, or its records would lie in the range, too. It has
         // no extents before it is first asked for a block.
         let name = CString::new(format!("arena.{number}.extent_hooks")).expect("it has no zero");
         write(&name, ptr::from_ref(extents))?;
-        Ok(Self { number, place, extents, is_closed: AtomicBool::new(false) })
+        Ok(Self { number, place, extents })
     }
 
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        if self.is_closed.load(Relaxed) {
-            return None;
-        }
         let cache = make_cache(self.place).map_or(MALLOCX_TCACHE_NONE, MALLOCX_TCACHE);
         let flags = MALLOCX_ARENA(self.number as usize) | cache | alignment(layout);
         // SAFETY: the size is not zero, and the arena and the cache exist.
@@ -189,21 +207,48 @@ unsafe extern "C" fn allocate_extent(
     bytes: usize,
     alignment: usize,
     is_zero: *mut bool,
-    is_committed: *mut bool,
+    _is_committed: *mut bool,
     _arena: c_uint,
 ) -> *mut c_void {
     // SAFETY: jemalloc passes the hooks that it was given, which stand first in `Extents`.
     let extents = unsafe { &*hooks.cast::<Extents>() };
     // Where the last extent ends might be free, but nothing is lost by another place.
-    let extent = if at.is_null() { extents.take(bytes, alignment) } else { None };
-    let Some(extent) = extent else { return ptr::null_mut() };
-    // SAFETY: jemalloc passes addresses of its own variables. The range is zeros where nobody
-    // wrote, and accessible.
-    unsafe {
-        is_zero.write(true);
-        is_committed.write(true);
+    if !at.is_null() || extents.is_closed.load(Relaxed) {
+        return ptr::null_mut();
     }
+    let Some(extent) = extents.take(bytes, alignment) else { return ptr::null_mut() };
+    // SAFETY: jemalloc passes the address of its own variable. The range is zeros where nobody
+    // wrote, and accessible. What jemalloc wants committed is so; of what it does not, it is told
+    // nothing else, and asks [`commit_extent`] before it uses it.
+    unsafe { is_zero.write(true) };
     extent.as_ptr().cast()
+}
+
+/// jemalloc wants to use pages that have no memory. True if they may have none now.
+unsafe extern "C" fn commit_extent(
+    hooks: *mut extent_hooks_t,
+    _: *mut c_void,
+    _: usize,
+    _: usize,
+    _: usize,
+    _arena: c_uint,
+) -> bool {
+    // SAFETY: as above.
+    unsafe { &*hooks.cast::<Extents>() }.is_closed.load(Relaxed)
+}
+
+/// jemalloc gives pages back, and will ask before it uses them again. False if they are zeros from
+/// now on.
+unsafe extern "C" fn decommit_extent(
+    hooks: *mut extent_hooks_t,
+    extent: *mut c_void,
+    extent_bytes: usize,
+    offset: usize,
+    bytes: usize,
+    arena: c_uint,
+) -> bool {
+    // SAFETY: it is called with the same words.
+    unsafe { purge_extent(hooks, extent, extent_bytes, offset, bytes, arena) }
 }
 
 /// jemalloc gives pages back. False if they are zeros from now on.

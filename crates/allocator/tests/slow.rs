@@ -175,10 +175,48 @@ fn a_second_range_is_used_when_the_first_is_full_or_closed() {
     assert!((12 * MIB..=16 * MIB).contains(&filled), "{filled}");
     blocks.into_iter().for_each(|block| block.free(heap));
     let node: NodeId = heap.nodes().next().unwrap();
+    wait_until_resident(heap, MIB);
     heap.set_closed(node, true);
-    assert!(heap.allocate(layout(100)).is_none(), "both ranges are of this node");
+    assert!(!heap.has_room());
+    assert!(heap.allocate(layout(MIB)).is_none(), "both ranges are of this node");
     heap.set_closed(node, false);
-    Block::new(heap, 100, 1).unwrap().free(heap);
+    assert!(heap.has_room());
+    Block::new(heap, MIB, 1).unwrap().free(heap);
+}
+
+#[test]
+fn what_is_freed_of_a_closed_node_is_used_again_and_no_more_memory_is() {
+    let Some(heap) = heap(&[64 * MIB]) else { return };
+    let node: NodeId = heap.nodes().next().unwrap();
+    let resident = || heap.bytes_by_node().unwrap().into_values().sum::<usize>();
+    for size in [100, 320, 5000, 100_000, MIB] {
+        let count = 16 * MIB / size;
+        let mut blocks: Vec<_> = (0..count).map(|_| Block::new(heap, size, 3).unwrap()).collect();
+        heap.set_closed(node, true);
+        // Of what jemalloc may use already, some was not touched yet; and the kernel may make huge
+        // pages of small ones.
+        let resident_max = resident() + 8 * MIB;
+        let mut dice = Dice(size as u64);
+        let mut lost = 0;
+        for _ in 0..4 * count {
+            let at = dice.below(blocks.len());
+            blocks.swap_remove(at).free(heap);
+            // A page of a large one may have gone back meanwhile.
+            match Block::new(heap, size, 4) {
+                Some(block) => blocks.push(block),
+                None => lost += 1,
+            }
+        }
+        assert!(lost <= count / 20, "{lost} of {count} blocks of {size} bytes are gone");
+        assert!(resident() <= resident_max, "{size}: {} of {resident_max}", resident());
+        while let Some(block) = Block::new(heap, size, 5) {
+            blocks.push(block);
+        }
+        assert!(resident() <= resident_max, "{size}: {} of {resident_max}", resident());
+        blocks.into_iter().for_each(|block| block.free(heap));
+        heap.set_closed(node, false);
+        wait_until_resident(heap, 4 * MIB);
+    }
 }
 
 #[test]

@@ -4,6 +4,10 @@
 
 use std::fmt;
 
+/// Slow nodes that are used, at most. A guess: machines have one, or one beside each of two
+/// sockets.
+pub const NODES_MAX: usize = 4;
+
 /// Which values lie where (`memory-alloc-policy`). Sizes are those of blocks, as the allocator
 /// takes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +39,8 @@ pub struct MemoryDivision {
     pub pmem_bytes: u64,
     /// The size from which on a block is slow; of the size class below it a part may be.
     pub threshold_bytes: usize,
+    /// Slow memory has next to none left, so that what would be more lies in the ordinary one.
+    pub is_pmem_full: bool,
 }
 
 /// Divides values between the memories of a process that has both.

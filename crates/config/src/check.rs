@@ -1,5 +1,7 @@
 //! Rules that single text directives add to their kind. The texts are Redis's.
 
+use std::collections::BTreeSet;
+
 type Verdict = Result<(), &'static str>;
 
 fn is_base_name(name: &[u8]) -> bool {
@@ -72,13 +74,24 @@ pub fn tier(place: &[u8]) -> Verdict {
 
 /// As `slow-memory-nodes` takes them.
 pub fn nodes(list: &[u8]) -> Verdict {
-    let is_number = |word: &[u8]| {
-        (1..=4).contains(&word.len()) && word.iter().all(|byte| byte.is_ascii_digit())
-    };
-    if list == b"auto" || list.split(|byte| matches!(byte, b',' | b' ')).all(is_number) {
+    const REFUSAL: &str =
+        "argument must be auto, or numbers of memory nodes with commas between them";
+    if list == b"auto" {
         return Ok(());
     }
-    Err("argument must be auto, or numbers of memory nodes with commas between them")
+    let mut numbers = BTreeSet::new();
+    for word in list.split(|byte| matches!(byte, b',' | b' ')) {
+        let word = std::str::from_utf8(word).map_err(|_| REFUSAL)?;
+        let is_number = word.len() <= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u16 = word.parse().ok().filter(|_| is_number).ok_or(REFUSAL)?;
+        if !numbers.insert(number) {
+            return Err("argument names a memory node twice");
+        }
+    }
+    if numbers.len() > base::slow_memory::NODES_MAX {
+        return Err("argument names more than four memory nodes");
+    }
+    Ok(())
 }
 
 /// The variables that a title may hold.

@@ -563,6 +563,9 @@ fn slow_memory_that_makes_no_sense_is_refused_with_the_reason() {
         ("slow-memory-nodes fast", "must be auto, or numbers"),
         ("slow-memory-nodes 1,,2", "must be auto, or numbers"),
         ("slow-memory-nodes \"\"", "must be auto, or numbers"),
+        ("slow-memory-nodes +1", "must be auto, or numbers"),
+        ("slow-memory-nodes 1,2,01", "twice"),
+        ("slow-memory-nodes 1,2,3,4,5", "more than four"),
         ("hashtable-on-dram maybe", "must be 'yes' or 'no'"),
     ] {
         let error = start(text).expect_err(text);

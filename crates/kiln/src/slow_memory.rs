@@ -9,6 +9,7 @@ use base::slow_memory::{MemoryDivision, MemoryPolicy, SlowMemoryKeeper};
 use config::settings::slow_memory::SlowMemorySettings;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use structures::heap;
 use structures::ratio::{Bounds, Memory, Policy, Share};
 use world::numa::nodes::available_bytes;
@@ -18,12 +19,14 @@ use world::numa::{self, KernelMoves, Node, NodeId, Nodes, SlowRange};
 /// without memory cost nothing. A guess.
 const ADDRESSES_PER_BYTE: u64 = 2;
 
-/// A node with less than this part of its memory left gives no more values a place, and so many
-/// bytes at least. The kernel keeps some free, of a small node 20 MB and more, and below that takes
-/// pages from other nodes; and some are allocated between two looks. A guess, tried on a node of
-/// 512 MiB.
+/// A node with less than this part of its memory left gives values no more of it, and so many bytes
+/// at least. The kernel keeps some free, of a small node 20 MB and more, and below that takes pages
+/// from other nodes; and some are allocated between two looks. A guess, tried on a node of 512 MiB.
 const LEFT_PART: u64 = 64;
 const LEFT_BYTES_MIN: u64 = 64 << 20;
+
+/// It gives memory again when so much more is left, in percent: its end is said in the log.
+const REOPENED_PERCENT: u64 = 125;
 
 /// Divides values between the memories, once there are two, and says where tables lie. `None`: all
 /// lie in ordinary memory.
@@ -34,7 +37,8 @@ pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>
     let nodes = Nodes::of_machine();
     let ranges = reserve(&nodes, settings.nodes.as_deref());
     if ranges.is_empty() {
-        tracing::warn!("there is no slow memory: all values lie in ordinary memory");
+        let why = if settings.nodes.is_none() { nodes.why_none_is_slow() } else { String::new() };
+        tracing::warn!("there is no slow memory: all values lie in ordinary memory. {why}");
         return None;
     }
     let heap = match SlowHeap::over(ranges) {
@@ -122,12 +126,32 @@ struct Slow {
     id: NodeId,
     memory_bytes: u64,
     left_bytes: u64,
+    is_closed: AtomicBool,
 }
 
 impl Slow {
     fn of(node: &Node) -> Self {
         let left_bytes = (node.memory_bytes / LEFT_PART).max(LEFT_BYTES_MIN);
-        Self { id: node.id, memory_bytes: node.memory_bytes, left_bytes }
+        let is_closed = AtomicBool::new(false);
+        Self { id: node.id, memory_bytes: node.memory_bytes, left_bytes, is_closed }
+    }
+
+    /// Closes it or opens it again, by what is left of it. A node that says nothing stays as it is.
+    fn tend(&self, heap: &SlowHeap) {
+        let Some(available_bytes) = available_bytes(self.id) else { return };
+        let was_closed = self.is_closed.load(Relaxed);
+        let reopened_from = self.left_bytes / 100 * REOPENED_PERCENT;
+        let is_closed = available_bytes < if was_closed { reopened_from } else { self.left_bytes };
+        if is_closed == was_closed {
+            return;
+        }
+        self.is_closed.store(is_closed, Relaxed);
+        heap.set_closed(self.id, is_closed);
+        let node = self.id.0;
+        match is_closed {
+            true => tracing::warn!(node, available_bytes, "slow memory is full: no more is used"),
+            false => tracing::info!(node, available_bytes, "slow memory has room again"),
+        }
     }
 }
 
@@ -141,15 +165,12 @@ impl SlowMemoryKeeper for Keeper {
         heap::usage().map_or_else(MemoryDivision::default, |usage| MemoryDivision {
             pmem_bytes: usage.slow_bytes,
             threshold_bytes: usage.threshold_bytes,
+            is_pmem_full: usage.is_slow_full,
         })
     }
 
     fn tend(&self, used_bytes: u64) {
-        for node in &self.nodes {
-            // A node that says nothing has memory left: the kernel falls back to others.
-            let is_full = available_bytes(node.id).is_some_and(|bytes| bytes < node.left_bytes);
-            self.heap.set_closed(node.id, is_full);
-        }
+        self.nodes.iter().for_each(|node| node.tend(self.heap));
         let counted = heap::usage().map_or(0, |usage| usage.fast_bytes + usage.slow_bytes);
         heap::adjust(used_bytes.saturating_sub(counted));
     }

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! When what is stored changes, blocks lie on the wrong side. They are moved, in one direction,
-//! until the share is within its band; there, none is moved for being on the wrong side. What a
+//! until the share is within its band; there, none is moved for being on the wrong side. Where a
+//! policy names no share, each block that lies wrong is moved. What a
 //! threshold is predicted to bring does not depend on where blocks lie, and it changes only for a
 //! prediction that is clearly better, so nothing goes back and forth.
 //!
@@ -35,7 +36,7 @@
 //! are those of [`Bounds`], `pmem_threshold` is [`Ratio::threshold_bytes`]. There it goes by steps,
 //! each 100 ms, and places new blocks alone: loads outrun it, and old blocks stay where they are.
 
-mod classes;
+pub(crate) mod classes;
 mod counts;
 mod policy;
 mod threshold;
@@ -52,6 +53,15 @@ use threshold::{Published, Threshold};
 pub enum Memory {
     Fast,
     Slow,
+}
+
+impl Memory {
+    fn other(self) -> Self {
+        match self {
+            Self::Fast => Self::Slow,
+            Self::Slow => Self::Fast,
+        }
+    }
 }
 
 /// The slow share may be off by so much of all bytes before blocks are moved for it.
@@ -74,10 +84,12 @@ const STUCK_PERMILLE: u64 = 10 * BAND_PERCENT - 1;
 const CHANGED_PERCENT: u64 = 1;
 const CHANGED_BYTES_MIN: u64 = 64 << 10;
 
-/// Values of [`Ratio::moves`].
+/// Bits of [`Ratio::moves`].
 const REST: u8 = 0;
 const TO_FAST: u8 = 1;
 const TO_SLOW: u8 = 2;
+/// Of a policy that names no share: one direction does not wait for the other, which may be stuck.
+const BOTH: u8 = TO_FAST | TO_SLOW;
 
 /// Counts all blocks by size, and says where each belongs. Shared by all threads.
 #[derive(Debug)]
@@ -164,12 +176,13 @@ impl Ratio {
 
     /// Whether some blocks should be moved now, so that it is worth asking [`Self::wish`].
     pub fn wants_moves(&self) -> bool {
-        self.moving_to().is_some()
+        self.moves_to(Memory::Fast) || self.moves_to(Memory::Slow)
     }
 
     /// Where a block should be moved to now; none if it should stay.
     pub fn wish(&self, bytes: usize, memory: Memory) -> Option<Memory> {
-        self.moving_to().filter(|to| *to != memory && self.wants(bytes, *to))
+        let to = memory.other();
+        (self.moves_to(to) && self.wants(bytes, to)).then_some(to)
     }
 
     /// Whether a part of the blocks of this size belongs into slow memory.
@@ -195,19 +208,18 @@ impl Ratio {
         }
     }
 
-    /// Whereto blocks are moved, as long as the share is too far off in that direction. Of a policy
-    /// that names no share: as long as [`Self::adjust`] found some that lie wrong.
-    pub(crate) fn moving_to(&self) -> Option<Memory> {
-        let to = match self.moves.load(Relaxed) {
-            TO_SLOW => Memory::Slow,
-            TO_FAST => Memory::Fast,
-            _ => return None,
-        };
-        let Some(share) = self.published.share() else { return Some(to) };
+    /// Whether blocks are moved to this memory: as long as the share is too far off in that
+    /// direction. Of a policy that names no share: as long as [`Self::adjust`] found some that lie
+    /// wrong.
+    pub(crate) fn moves_to(&self, to: Memory) -> bool {
+        let bit = if to == Memory::Slow { TO_SLOW } else { TO_FAST };
+        if self.moves.load(Relaxed) & bit == 0 {
+            return false;
+        }
+        let Some(share) = self.published.share() else { return true };
         let totals = self.counts.totals();
-        let is_there = to == direction(totals, share)
-            && off(totals, share) > totals.all() / 100 * MOVED_UNTIL_PERCENT;
-        is_there.then_some(to)
+        to == direction(totals, share)
+            && off(totals, share) > totals.all() / 100 * MOVED_UNTIL_PERCENT
     }
 
     /// The size from which on all blocks are slow; of the class below it a part may be.
@@ -288,7 +300,8 @@ impl Ratio {
             return match (misplaced.fast, misplaced.slow) {
                 (0, 0) => REST,
                 (0, _) => TO_FAST,
-                _ => TO_SLOW,
+                (_, 0) => TO_SLOW,
+                _ => BOTH,
             };
         };
         let (to, movable) = match direction(live.sum, share) {

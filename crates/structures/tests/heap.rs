@@ -64,6 +64,10 @@ unsafe impl SlowMemory for Region {
     fn contains(&self, address: usize) -> bool {
         (self.start..self.start + REGION_BYTES).contains(&address)
     }
+
+    fn has_room(&self) -> bool {
+        !self.is_full.load(Relaxed)
+    }
 }
 
 /// The process's slow memory, for one test at a time, which leaves no block behind.
@@ -245,6 +249,30 @@ fn what_lies_wrong_is_told_until_it_was_allocated_anew() {
     assert!(values.iter().all(|value| turn.is_slow(value)));
     heap::adjust(0);
     assert_eq!((misplaced(&values), heap::wants_moves()), (0, false));
+}
+
+#[test]
+fn a_block_that_found_no_room_says_nothing_of_others_and_nothing_is_moved_where_none_is() {
+    let turn = Turn::with(Policy::OnlyFast);
+    let values: Vec<ByteBox> = (0..10).map(|_| ByteBox::zeroed(100)).collect();
+    let is_misplaced = || heap::is_misplaced(values[0].as_ptr().addr(), values[0].len());
+    heap::set_policy(Policy::OnlySlow);
+    assert!(heap::wants_moves() && is_misplaced());
+    turn.region.is_full.store(true, Relaxed);
+    assert!(!turn.is_slow(&ByteBox::zeroed(3000)));
+    turn.region.is_full.store(false, Relaxed);
+    assert!(!turn.is_slow(&ByteBox::zeroed(3000)), "it is not asked again at once");
+    assert!(turn.is_slow(&ByteBox::zeroed(100)));
+    assert!(heap::wants_moves() && is_misplaced());
+    turn.region.is_full.store(true, Relaxed);
+    for _ in 0..3 {
+        heap::adjust(0);
+        assert!(!heap::wants_moves() && !is_misplaced(), "each would be a move to where it lies");
+        assert!(heap::usage().unwrap().is_slow_full);
+    }
+    turn.region.is_full.store(false, Relaxed);
+    heap::adjust(0);
+    assert!(heap::wants_moves() && turn.is_slow(&ByteBox::zeroed(3000)));
 }
 
 #[test]

@@ -5,12 +5,13 @@
 //! other threads than their shard's.
 
 use super::{allocate_fast, allocate_fast_zeroed, resize_fast};
+use crate::ratio::classes::{CLASSES, class_of};
 use crate::ratio::{Memory, Policy, Ratio};
 use crate::size_class::size_class;
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Memory that is slower than the ordinary one, and is asked for blocks of this module alone.
 ///
@@ -29,6 +30,9 @@ pub unsafe trait SlowMemory: Sync {
     unsafe fn free(&self, block: NonNull<u8>, layout: Layout);
 
     fn contains(&self, address: usize) -> bool;
+
+    /// Whether it may become more. If not, it still hands out what was freed of it.
+    fn has_room(&self) -> bool;
 }
 
 type Slow = &'static dyn SlowMemory;
@@ -42,9 +46,31 @@ static RATIO: Ratio = Ratio::new();
 /// Whether new blocks of tables are to be slow, whatever their size.
 static TABLES_ARE_SLOW: AtomicBool = AtomicBool::new(false);
 
-/// Slow memory had no room when it was last asked. It is not asked again before the next
-/// [`adjust`]: where addresses are short, it searches before it says no.
+/// Slow memory could not become more at the last [`adjust`]: nothing is moved there.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
+
+/// The classes of blocks for which slow memory had no room since the last [`adjust`]. It is not
+/// asked for another one before: it searches before it says no. One that is too large for it says
+/// nothing of others.
+static REFUSED: Refused = Refused([const { AtomicU64::new(0) }; CLASSES.div_ceil(64)]);
+
+struct Refused([AtomicU64; CLASSES.div_ceil(64)]);
+
+impl Refused {
+    fn has(&self, bytes: usize) -> bool {
+        let class = class_of(bytes);
+        self.0[class / 64].load(Relaxed) & 1 << (class % 64) != 0
+    }
+
+    fn note(&self, bytes: usize) {
+        let class = class_of(bytes);
+        self.0[class / 64].fetch_or(1 << (class % 64), Relaxed);
+    }
+
+    fn forget(&self) {
+        self.0.iter().for_each(|classes| classes.store(0, Relaxed));
+    }
+}
 
 /// What lies where, in bytes that the allocators take for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +81,8 @@ pub struct Usage {
     pub slow_bytes: u64,
     /// The size from which on new blocks are slow.
     pub threshold_bytes: usize,
+    /// Slow memory had no room for more at the last [`adjust`].
+    pub is_slow_full: bool,
 }
 
 /// Gives the process slow memory. Before anything holds a block of this module: they are counted
@@ -84,9 +112,10 @@ pub fn set_tables(memory: Memory) {
 /// Computes the threshold anew. To be called periodically; it takes some microseconds.
 /// `other_bytes` are used in ordinary memory by other things than values and tables.
 pub fn adjust(other_bytes: u64) {
-    if memory().is_some() {
+    if let Some(slow) = memory() {
         RATIO.set_others(other_bytes);
-        IS_FULL.store(false, Relaxed);
+        IS_FULL.store(!slow.has_room(), Relaxed);
+        REFUSED.forget();
         RATIO.adjust();
     }
 }
@@ -99,20 +128,22 @@ pub fn usage() -> Option<Usage> {
         fast_bytes: RATIO.live_bytes().saturating_sub(slow_bytes) + RATIO.table_bytes(Memory::Fast),
         slow_bytes: slow_bytes + RATIO.table_bytes(Memory::Slow),
         threshold_bytes: RATIO.threshold_bytes(),
+        is_slow_full: IS_FULL.load(Relaxed),
     })
 }
 
 /// Whether it is worth asking about blocks that lie on the wrong side.
 pub fn wants_moves() -> bool {
     memory().is_some()
-        && RATIO.moving_to().is_some_and(|to| to == Memory::Fast || !IS_FULL.load(Relaxed))
+        && (RATIO.moves_to(Memory::Fast) || RATIO.moves_to(Memory::Slow) && !IS_FULL.load(Relaxed))
 }
 
 /// Whether a block, of so many bytes, should be allocated anew so that it lies in the other memory.
 pub fn is_misplaced(address: usize, bytes: usize) -> bool {
     let Some(slow) = memory() else { return false };
-    match RATIO.wish(size_class(bytes), lies_in(slow, address)) {
-        Some(Memory::Slow) => !IS_FULL.load(Relaxed),
+    let bytes = size_class(bytes);
+    match RATIO.wish(bytes, lies_in(slow, address)) {
+        Some(Memory::Slow) => !IS_FULL.load(Relaxed) && !REFUSED.has(bytes),
         Some(Memory::Fast) => true,
         None => false,
     }
@@ -144,13 +175,24 @@ fn lies_in(slow: Slow, address: usize) -> Memory {
 /// A block of slow memory, if it belongs there and there is room.
 fn try_allocate(slow: Slow, layout: Layout) -> Option<NonNull<u8>> {
     let bytes = size_class(layout.size());
-    if RATIO.place(bytes) == Memory::Fast || IS_FULL.load(Relaxed) {
+    if RATIO.place(bytes) == Memory::Fast {
+        return None;
+    }
+    let block = ask(slow, layout, bytes);
+    if block.is_some() {
+        RATIO.add(bytes, Memory::Slow);
+    }
+    block
+}
+
+/// A block of slow memory, of the class `bytes`, unless there was no room for such a one lately.
+fn ask(slow: Slow, layout: Layout, bytes: usize) -> Option<NonNull<u8>> {
+    if REFUSED.has(bytes) {
         return None;
     }
     let block = slow.allocate(layout);
-    match block {
-        Some(_) => RATIO.add(bytes, Memory::Slow),
-        None => IS_FULL.store(true, Relaxed),
+    if block.is_none() {
+        REFUSED.note(bytes);
     }
     block
 }
@@ -168,11 +210,10 @@ pub(super) fn allocate_opposite(slow: Slow, address: usize, layout: Layout) -> O
     if lies_in(slow, address) == Memory::Slow {
         return Some(allocate_fast(layout));
     }
-    let block = if IS_FULL.load(Relaxed) { None } else { slow.allocate(layout) };
-    if block.is_none() {
-        IS_FULL.store(true, Relaxed);
+    if IS_FULL.load(Relaxed) {
+        return None;
     }
-    block
+    ask(slow, layout, size_class(layout.size()))
 }
 
 /// Counts a block, of the class `bytes`, that did not count.
@@ -206,14 +247,14 @@ pub(super) unsafe fn free(slow: Slow, block: NonNull<u8>, layout: Layout) {
 }
 
 pub(super) fn allocate_table(slow: Slow, layout: Layout) -> NonNull<u8> {
-    if TABLES_ARE_SLOW.load(Relaxed) && !IS_FULL.load(Relaxed) {
-        if let Some(block) = slow.allocate(layout) {
-            RATIO.add_table(size_class(layout.size()), Memory::Slow);
-            return block;
-        }
-        IS_FULL.store(true, Relaxed);
+    let bytes = size_class(layout.size());
+    if TABLES_ARE_SLOW.load(Relaxed)
+        && let Some(block) = ask(slow, layout, bytes)
+    {
+        RATIO.add_table(bytes, Memory::Slow);
+        return block;
     }
-    RATIO.add_table(size_class(layout.size()), Memory::Fast);
+    RATIO.add_table(bytes, Memory::Fast);
     allocate_fast(layout)
 }
 

@@ -6,10 +6,10 @@
 const BITS_MIN: u32 = 4;
 const BITS_MAX: u32 = 30;
 
-pub(super) const CLASSES: usize = 4 * (BITS_MAX - BITS_MIN) as usize + 1;
+pub(crate) const CLASSES: usize = 4 * (BITS_MAX - BITS_MIN) as usize + 1;
 
 /// The class of a size, from 0.
-pub(super) fn class_of(bytes: usize) -> usize {
+pub(crate) fn class_of(bytes: usize) -> usize {
     let bytes = bytes.clamp(1 << BITS_MIN, 1 << BITS_MAX);
     let doubling = bytes.ilog2();
     let quarter = (bytes >> (doubling - 2)) & 3;

@@ -329,6 +329,37 @@ fn bounds_hold_whatever_becomes_of_the_share() {
 }
 
 #[test]
+fn without_a_share_neither_direction_waits_for_the_other() {
+    let ratio = Ratio::new();
+    ratio.set(Policy::Threshold { bytes: 64 });
+    // Slow memory was full when the larger ones came.
+    (0..1000).for_each(|_| ratio.add(128, Memory::Slow));
+    (0..1000).for_each(|_| ratio.add(2048, Memory::Fast));
+    ratio.set(Policy::Threshold { bytes: 1024 });
+    assert!(ratio.wants_moves());
+    assert_eq!(ratio.wish(128, Memory::Slow), Some(Memory::Fast));
+    assert_eq!(ratio.wish(2048, Memory::Fast), Some(Memory::Slow));
+    assert_eq!((ratio.wish(128, Memory::Fast), ratio.wish(2048, Memory::Slow)), (None, None));
+}
+
+#[test]
+fn a_threshold_between_two_sizes_leaves_nothing_on_the_wrong_side() {
+    for (bytes, below, above) in [(300, 256, 320), (60, 48, 64), (256, 224, 256)] {
+        let ratio = Ratio::new();
+        ratio.set(Policy::OnlySlow);
+        ratio.add(below, Memory::Slow);
+        ratio.add(above, Memory::Slow);
+        ratio.set(Policy::Threshold { bytes });
+        assert_eq!(ratio.wish(below, Memory::Slow), Some(Memory::Fast), "{bytes}");
+        assert_eq!(ratio.wish(above, Memory::Slow), None, "{bytes}");
+        ratio.remove(below, Memory::Slow);
+        ratio.add(below, Memory::Fast);
+        ratio.adjust();
+        assert!(!ratio.wants_moves(), "{bytes}");
+    }
+}
+
+#[test]
 fn another_share_moves_blocks_and_then_none() {
     let mut heap = Heap::new(3, 1, EVERYTHING, 13);
     play(&mut heap, &Phase::Load { count: 20_000, min: 16, max: 2048 });

@@ -50,8 +50,9 @@ impl Threshold {
         (live.beside.slow + slow + part).abs_diff(share.of(live.all()))
     }
 
-    /// Bytes that lie in fast memory and should not, and likewise of slow memory. Of the class that
-    /// a size begins within, nothing is known.
+    /// Bytes that lie in fast memory and should not, and likewise of slow memory. A size that is
+    /// none of the allocator's begins behind the class below it; within the last class, which has
+    /// no end, nothing is known.
     pub fn misplaced(self, live: &Live) -> Bytes {
         let mut misplaced = Bytes::default();
         for (class, bytes) in live.classes.iter().enumerate() {
@@ -61,7 +62,7 @@ impl Threshold {
                 let wanted = self.part_of(*bytes, class);
                 misplaced.fast += in_blocks(wanted.saturating_sub(bytes.slow), class);
                 misplaced.slow += in_blocks(bytes.slow.saturating_sub(wanted), class);
-            } else if class_bytes(class + 1) <= self.bytes {
+            } else if class + 1 < CLASSES {
                 misplaced.slow += bytes.slow;
             }
         }

@@ -51,6 +51,10 @@ unsafe impl SlowMemory for Listed {
         let before = blocks.range(..=address).next_back();
         before.is_some_and(|(start, bytes)| address - start < *bytes)
     }
+
+    fn has_room(&self) -> bool {
+        !self.is_full.load(Relaxed)
+    }
 }
 
 /// Gives the process slow memory, and divides blocks in one of some ways. Only where nothing else

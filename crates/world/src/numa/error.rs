@@ -63,7 +63,7 @@ impl fmt::Display for NumaError {
             Self::NotPermitted { call } => write!(
                 out,
                 "this process may not call {call}: in a container, let the seccomp profile allow \
-                 mbind, get_mempolicy and move_pages, or give it CAP_SYS_NICE"
+                 mbind and get_mempolicy, or give it CAP_SYS_NICE"
             ),
             Self::NotSupported { call } => write!(
                 out,

@@ -109,6 +109,22 @@ impl Nodes {
         !node.has_processors && !is_wider && !is_as_near
     }
 
+    /// Why [`Self::slow`] finds none, for who expects one.
+    pub fn why_none_is_slow(&self) -> String {
+        if self.nodes.is_empty() {
+            return "The kernel shows no memory nodes: it was built without NUMA, or /sys is not \
+                    mounted"
+                .to_owned();
+        }
+        let why = |node: &Node| match node.id {
+            id if node.has_processors => format!("node {id} has processors"),
+            id if node.memory_bytes == 0 => NumaError::NodeEmpty { node: id }.to_string(),
+            id => format!("memory node {id} is no slower than others, says the firmware"),
+        };
+        let reasons: Vec<String> = self.nodes.iter().map(why).collect();
+        format!("As the kernel shows them: {}", reasons.join("; "))
+    }
+
     /// Whether this process may put memory on a node.
     ///
     /// # Errors
@@ -138,7 +154,7 @@ pub fn available_bytes(id: NodeId) -> Option<u64> {
 fn available_bytes_below(root: &Path, id: NodeId) -> Option<u64> {
     let meminfo = sysfs::text(&root.join(format!("sys/devices/system/node/node{id}/meminfo")))?;
     let bytes = |name| sysfs::meminfo_bytes(&meminfo, name);
-    Some(bytes("MemFree")? + bytes("Inactive(file)").unwrap_or(0))
+    Some(bytes("MemFree")?.saturating_add(bytes("Inactive(file)").unwrap_or(0)))
 }
 
 fn read_node(folder: &Path, id: NodeId, tier: Option<u32>) -> Node {

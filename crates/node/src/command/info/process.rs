@@ -91,12 +91,13 @@ fn divided(server: &Server, used: u64, text: &mut Text) {
     let memory = server.core.process.options.machine.slow_memory();
     let division = memory
         .map(SlowMemoryKeeper::division)
-        .unwrap_or(MemoryDivision { pmem_bytes: 0, threshold_bytes: NO_THRESHOLD });
+        .unwrap_or(MemoryDivision { threshold_bytes: NO_THRESHOLD, ..MemoryDivision::default() });
     // What is freed by another thread is used no more, and still lies there for a moment.
     let pmem = division.pmem_bytes.min(used);
     text.line("used_memory_dram", used - pmem);
     text.line("used_memory_pmem", pmem);
     text.line("pmem_threshold", division.threshold_bytes.min(NO_THRESHOLD));
+    text.line("pmem_full", u8::from(division.is_pmem_full));
 }
 
 pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {

@@ -81,6 +81,7 @@ fn a_machine_with_one_node_has_nothing_slow() {
     assert_eq!((node.memory_bytes, node.free_bytes), (1 << 30, 512 << 20));
     assert_eq!((node.has_processors, node.distance, node.tier), (true, Some(10), None));
     assert!(nodes.slow().is_empty());
+    assert_eq!(nodes.why_none_is_slow(), "As the kernel shows them: node 0 has processors");
     let error = nodes.check(NodeId(7)).unwrap_err();
     assert_eq!(error, NumaError::NodeMissing { node: NodeId(7), present: vec![NodeId(0)] });
     assert!(error.to_string().starts_with("there is no memory node 7: this machine has 0."));
@@ -90,6 +91,7 @@ fn a_machine_with_one_node_has_nothing_slow() {
 fn a_kernel_without_nodes_is_named() {
     let nodes = Shown::new(&[]).read();
     assert_eq!(nodes, Nodes::default());
+    assert!(nodes.why_none_is_slow().contains("built without NUMA"));
     let error = nodes.check(NodeId(0)).unwrap_err();
     assert!(error.to_string().contains("built without NUMA"), "{error}");
 }
@@ -113,6 +115,7 @@ fn a_node_without_memory_is_neither_slow_nor_usable() {
     shown.node(1, "2-3", 0, "20 10");
     shown.node(2, "", 0, "30 30 10");
     assert!(shown.slow().is_empty());
+    assert!(shown.read().why_none_is_slow().contains("daxctl online-memory"));
     let error = shown.read().check(NodeId(2)).unwrap_err();
     assert_eq!(error, NumaError::NodeEmpty { node: NodeId(2) });
 }
