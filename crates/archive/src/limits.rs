@@ -10,13 +10,13 @@ pub struct Limits {
     /// Bytes of a part from which on another one begins, at the next key: the value that is being
     /// written, and what one turn writes, still go into it. 64 MiB: an upload that fails is no
     /// great loss, and a part's fixed costs (a request, a sync, a line of the manifest) are none. A
-    /// guess.
+    /// guess. Behind many of them parts grow further ([`LARGER_SIZES`]).
     pub part_bytes: u64,
     /// The same of the first parts, behind which they double every few parts
     /// ([`PARTS_OF_ONE_SIZE`]): so a few MiB have parts for all threads that read them, and large
     /// data has few parts. 4 MiB take one thread 10 to 20 ms.
     pub first_part_bytes: u64,
-    /// Parts of one snapshot, at most; the last takes all the rest. 254 GiB at 64 MiB each.
+    /// Parts of one snapshot, at most; the last takes all the rest, behind 25 TiB.
     pub parts_max: usize,
     /// Whole snapshots that stay: the newest, and the one before it in case the newest is damaged.
     /// The log is trimmed only up to the record of the oldest of them.
@@ -36,6 +36,15 @@ pub struct Limits {
 /// Parts of one size before they double: as many as threads ever read at once, so that none of
 /// them has twice as much to read as another.
 pub const PARTS_OF_ONE_SIZE: usize = 8;
+
+/// How often parts double once more while as many come as there may be: each tenth of them. The
+/// largest have 64 GiB then, less than a service takes as one object by pieces (80 GiB at 8 MiB
+/// each).
+const LARGER_SIZES: usize = 10;
+
+/// Fewer parts of one size than this do not double once more: where there may be few parts, they
+/// are chosen to be small.
+const LARGER_BEHIND_MIN: usize = 64;
 
 /// More bytes than a part has in a manifest, with the longest name and the largest numbers.
 const PART_LINES_BYTES: u64 = 180;
@@ -61,10 +70,10 @@ impl Limits {
 
     /// Bytes of a part behind so many others from which on another one begins.
     pub fn part_bytes_behind(&self, parts: usize) -> u64 {
-        let doublings = parts / PARTS_OF_ONE_SIZE;
-        let grown =
-            (0..doublings.min(64)).fold(self.first_part_bytes, |bytes, _| bytes.saturating_mul(2));
-        grown.min(self.part_bytes)
+        let doubled =
+            |bytes: u64, times: usize| (0..times.min(64)).fold(bytes, |it, _| it.saturating_mul(2));
+        let usual = doubled(self.first_part_bytes, parts / PARTS_OF_ONE_SIZE).min(self.part_bytes);
+        doubled(usual, parts / (self.parts_max / LARGER_SIZES).max(LARGER_BEHIND_MIN))
     }
 
     /// `true` if a snapshot of time `clock` leads to the first moment of the restore window, which
@@ -113,8 +122,25 @@ mod tests {
         let limits = Limits::default();
         let mib = |parts| limits.part_bytes_behind(parts) >> 20;
         assert_eq!([0, 7, 8, 15, 16, 24, 31].map(mib), [4, 4, 8, 8, 16, 32, 32]);
-        assert_eq!([32, 4095, usize::MAX].map(mib), [64; 3]);
+        assert_eq!([32, 408, 409, 817, 818].map(mib), [64, 64, 128, 128, 256]);
         let small = Limits { part_bytes: 256, ..limits };
         assert_eq!(small.part_bytes_behind(0), 256);
+        assert!(limits.part_bytes_behind(usize::MAX) >= 64 << 30);
+    }
+
+    #[test]
+    fn much_data_is_no_part_that_a_service_refuses() {
+        const OBJECT_BYTES_MAX: u64 = 80 << 30;
+        let limits = Limits::default();
+        let sizes: Vec<u64> =
+            (0..limits.parts_max - 1).map(|parts| limits.part_bytes_behind(parts)).collect();
+        assert!(sizes.iter().all(|bytes| *bytes <= OBJECT_BYTES_MAX));
+        assert!(sizes.iter().sum::<u64>() >= 25 << 40);
+        // What several threads load side by side must not end with one part that is most of it.
+        let mut behind = 0;
+        for bytes in sizes {
+            assert!(bytes <= 64 << 20 || bytes < behind / 16, "{bytes} behind {behind}");
+            behind += bytes;
+        }
     }
 }
