@@ -48,7 +48,7 @@ use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::value::{Entry, entry_bytes};
 use encode::Encoding;
-use spill::Hand;
+use spill::{Hand, Harvest};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -200,6 +200,11 @@ impl ColdStore {
         self.failure.borrow().clone()
     }
 
+    /// What may go, or where to, is another matter from now on.
+    pub fn look_again(&mut self) {
+        self.hand.harvest = Harvest::default();
+    }
+
     /// Notes that a value cannot be had any more.
     pub fn fail(&self, why: String) {
         self.failure.borrow_mut().get_or_insert(why);
@@ -330,6 +335,13 @@ impl Keyspace {
         self.cold.as_deref().is_some_and(|cold| cold.failure.borrow().is_some())
     }
 
+    /// Whether records are live that no key has any more: of flushed databases, until they were
+    /// walked over.
+    pub fn has_live_flushed(&self) -> bool {
+        let snapshot = self.snapshot.as_deref();
+        self.has_flushed() || snapshot.is_some_and(crate::snapshot::Snapshot::has_flushed)
+    }
+
     /// Why a value is lost in this process, if one is.
     pub fn cold_failure(&self) -> Option<String> {
         self.cold.as_ref()?.failure()
@@ -343,6 +355,7 @@ impl Keyspace {
         let reads = snapshot.is_some_and(crate::snapshot::Snapshot::reads_values);
         if let Some(cold) = &mut self.cold {
             cold.stop_encoding();
+            cold.look_again();
         }
         match &mut self.cold {
             Some(cold) if database.placed > 0 => {

@@ -248,6 +248,7 @@ impl Tiering {
         self.capacity_bytes = capacity_bytes;
         if let Some(cold) = keyspace.cold_mut() {
             cold.tier.set_capacity(capacity_bytes);
+            cold.look_again();
         }
     }
 
@@ -259,6 +260,7 @@ impl Tiering {
         self.limits.cold.value_bytes_max = max;
         if let Some(cold) = keyspace.cold_mut() {
             cold.limits = self.limits.cold;
+            cold.look_again();
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Segment {
     pub(crate) is_being_cleaned: bool,
     /// Cleaning it failed: it is not chosen again.
     pub(crate) is_given_up: bool,
+    /// What is live of it will be released without cleaning: it is not chosen again.
+    pub(crate) is_left: bool,
 }
 
 impl Segment {
@@ -42,6 +44,7 @@ impl Segment {
             state: State::Open,
             is_being_cleaned: false,
             is_given_up: false,
+            is_left: false,
         }
     }
 
@@ -59,6 +62,7 @@ impl Segment {
             && self.unwritten_pieces == 0
             && !self.is_being_cleaned
             && !self.is_given_up
+            && !self.is_left
     }
 }
 

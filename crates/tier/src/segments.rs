@@ -49,6 +49,17 @@ pub(crate) struct Segments {
     totals: Totals,
 }
 
+/// How a cleaning ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// What could be moved was. What is left may be cleaned later.
+    Moved,
+    /// What is left will be released: the segment is not cleaned again.
+    Left,
+    /// It met damage: the segment is not cleaned again.
+    GivenUp,
+}
+
 /// Sums over all segments.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Totals {
@@ -223,14 +234,15 @@ impl Segments {
     }
 
     /// Ends the cleaning of a segment, if it is still under way: the segment is free if nothing in
-    /// it is live. If `give_up`, it is not chosen again.
-    pub(crate) fn end_cleaning(&mut self, taken: Taken, give_up: bool) {
+    /// it is live.
+    pub(crate) fn end_cleaning(&mut self, taken: Taken, end: End) {
         if !self.is_being_cleaned(taken) {
             return;
         }
         let segment = &mut self.table[taken.index as usize];
         segment.is_being_cleaned = false;
-        if give_up && !segment.is_given_up {
+        segment.is_left |= end == End::Left;
+        if end == End::GivenUp && !segment.is_given_up {
             segment.is_given_up = true;
             self.given_up += 1;
         }

@@ -8,7 +8,7 @@ use crate::pieces::{Piece, Pieces, SPARE_BUFFERS_MAX, Shared, Write, WriteId};
 use crate::place::Place;
 use crate::read::Read;
 use crate::record::{self, HEADER_BYTES, Header};
-use crate::segments::{Generations, Hold, Segments};
+use crate::segments::{End, Generations, Hold, Segments};
 use crate::stream::{OpenPiece, OpenSegment, Stream};
 use std::fmt;
 
@@ -269,13 +269,19 @@ impl Tier {
     /// Ends a cleaning: the segment is free if nothing in it is live; what is stays, and may be
     /// cleaned later.
     pub fn end_cleaning(&mut self, cleaning: &Cleaning) {
-        self.segments.end_cleaning(cleaning.taken(), false);
+        self.segments.end_cleaning(cleaning.taken(), End::Moved);
+    }
+
+    /// Ends a cleaning that left records live which are to be released anyway: the segment is not
+    /// cleaned again, and is free when they were.
+    pub fn leave_cleaning(&mut self, cleaning: &Cleaning) {
+        self.segments.end_cleaning(cleaning.taken(), End::Left);
     }
 
     /// Ends a cleaning that met damage: the segment is not cleaned again, and is free when all its
     /// records were released.
     pub fn give_up_cleaning(&mut self, cleaning: &Cleaning) {
-        self.segments.end_cleaning(cleaning.taken(), true);
+        self.segments.end_cleaning(cleaning.taken(), End::GivenUp);
     }
 
     /// Whether records of a segment that is being cleaned are live.

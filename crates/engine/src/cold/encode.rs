@@ -69,6 +69,11 @@ impl ColdStore {
         self.encoding.as_ref().is_some_and(|encoding| !encoding.is_complete)
     }
 
+    /// Whether long values go, or wait for that.
+    pub(super) fn waits_for_long(&self) -> bool {
+        self.encoding.is_some() || self.hand.has_passed_long
+    }
+
     /// What is to be said where nothing more can go: whether something can later.
     pub(super) fn what_waits(&mut self) -> Spilled {
         if self.encodes_next_turn() && self.encoded_bytes_left > 0 {
@@ -85,6 +90,7 @@ impl ColdStore {
     /// Throws away what was encoded.
     pub(super) fn stop_encoding(&mut self) {
         if let Some(encoding) = self.encoding.take() {
+            self.hand.note_vain(encoding.hash);
             self.give_up(encoding);
         }
     }
@@ -136,7 +142,10 @@ impl Keyspace {
             Ok(draft) => draft,
             Err(Refused::Length) => return entry.set_tag(TAG_TOO_LONG),
             // Shorter ones may have room.
-            Err(Refused::Full) => return,
+            Err(Refused::Full) => {
+                cold.hand.has_met_full = true;
+                return;
+            }
             Err(Refused::Behind) => {
                 cold.hand.has_passed_long = true;
                 return;
@@ -163,7 +172,10 @@ impl Keyspace {
         match step {
             Step::More => cold.encoding = Some(encoding),
             Step::Complete => return self.put_encoded(encoding),
-            Step::InVain => cold.give_up(encoding),
+            Step::InVain => {
+                cold.hand.note_vain(encoding.hash);
+                cold.give_up(encoding);
+            }
             Step::TooLong => self.stays_for_length(encoding),
         }
         None

@@ -8,7 +8,7 @@ use super::fetch::away;
 use super::{ColdLimits, ColdStore, TAG_TOO_LONG, add};
 use crate::access::Idleness;
 use crate::ids::KeyHash;
-use crate::keyspace::{Database, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::settings::Settings;
 use crate::value::content::{may_go, put_content, tag_of};
 use crate::value::hash::next_expiry;
@@ -34,14 +34,21 @@ const VALUES_PER_SAMPLE: u32 = 512;
 const COLD_PERCENT_MAX: usize = 95;
 const WARM_SHARE: usize = 20;
 
-/// Memory is barren if less than this part of what the hand met there could go, by bytes, in so
-/// many buckets or more. What it met before so many others counts for half.
+/// Memory is barren if less than this part of what the hand met there may go, by bytes, idle or
+/// not: of so many entries, or in so many rounds. What it met before so many others counts for
+/// half.
 const BARREN_SHARE: usize = 64;
-const BARREN_BUCKETS_MIN: usize = 256;
-const HALVED_BUCKETS: usize = 512;
+const BARREN_ENTRIES_MIN: usize = 512;
+const BARREN_ROUNDS_MIN: u32 = 2;
+const HALVED_ENTRIES: usize = 2048;
 
 /// Buckets that are looked into each time while it is: some 80 keys.
 const BARREN_BUCKETS_AT_ONCE: usize = 16;
+
+/// Values that are not tried again so soon because they were encoded in vain, and how long, in
+/// milliseconds.
+const VAIN_MAX: usize = 16;
+const VAIN_MILLIS: i64 = 1000;
 
 /// The part of `maxmemory` that guests may take, and what they may take of a small one, in bytes.
 const GUESTS_SHARE: usize = 32;
@@ -56,7 +63,8 @@ pub enum Spilled {
     More,
     /// What went before is not written yet: more can go later.
     Behind,
-    /// Nothing more can go: the store is full, or too little would stay in memory.
+    /// Nothing more can go: the store is full, too little would stay in memory, or next to nothing
+    /// of what is there may go.
     Nothing,
 }
 
@@ -80,54 +88,90 @@ pub(super) struct Hand {
     rank_min: u32,
     /// Values to be taken, and buckets to be passed, before the next sample.
     sampled_for: u32,
-    harvest: Harvest,
+    pub(super) harvest: Harvest,
     /// Of a test in which every value goes: some could not go yet.
     has_left: bool,
     /// A long value was passed, for which there was no room yet.
     pub(super) has_passed_long: bool,
+    /// One was passed for which the store has none.
+    pub(super) has_met_full: bool,
+    /// Long values that were encoded in vain since this time: some that change all the time must
+    /// not be all that is tried.
+    vain: Vec<KeyHash>,
+    vain_since: UnixMillis,
     /// The state of its chance.
     chance: u64,
     /// What it met and will take: kept for its memory.
     victims: Vec<KeyHash>,
 }
 
-/// What looking for values has brought lately.
-#[derive(Default)]
-struct Harvest {
-    buckets: usize,
-    /// Bytes of entries and values that it met in memory, and of these what went.
-    met_bytes: usize,
-    freed_bytes: usize,
+/// What the hand has met in memory lately.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Harvest {
+    entries: usize,
+    /// Bytes of these and of their values, and the part of them that may go, however idle it is.
+    bytes: usize,
+    able_bytes: usize,
+    /// How often it has come round meanwhile.
+    rounds: u32,
 }
 
 impl Harvest {
-    fn add(&mut self, buckets: usize, met_bytes: usize, freed_bytes: usize) {
-        if self.buckets >= HALVED_BUCKETS {
-            *self = Self {
-                buckets: self.buckets / 2,
-                met_bytes: self.met_bytes / 2,
-                freed_bytes: self.freed_bytes / 2,
-            };
+    fn add(&mut self, met: Self) {
+        if self.entries >= HALVED_ENTRIES {
+            self.entries /= 2;
+            self.bytes /= 2;
+            self.able_bytes /= 2;
         }
-        self.buckets += buckets;
-        self.met_bytes = self.met_bytes.saturating_add(met_bytes);
-        self.freed_bytes = self.freed_bytes.saturating_add(freed_bytes);
+        self.entries += met.entries;
+        self.bytes = self.bytes.saturating_add(met.bytes);
+        self.able_bytes = self.able_bytes.saturating_add(met.able_bytes);
+        self.rounds = if self.is_poor() { self.rounds.saturating_add(met.rounds) } else { 0 };
     }
 
-    /// Whether so little can go that it is not worth the search: others must make room.
-    fn is_barren(&self) -> bool {
-        self.buckets >= BARREN_BUCKETS_MIN
-            && (self.freed_bytes == 0 || self.freed_bytes < self.met_bytes / BARREN_SHARE)
+    /// Whether little of what was met may go.
+    fn is_poor(&self) -> bool {
+        self.able_bytes == 0 || self.able_bytes < self.bytes / BARREN_SHARE
+    }
+
+    /// Whether so little may go that it is not worth the search: others must make room. In memory
+    /// there are so many entries, of so many bytes: if those that were met are much smaller, the
+    /// few that have most of the bytes are still to come.
+    fn is_barren(&self, entries: usize, bytes: usize) -> bool {
+        let as_large = || self.bytes as u128 * entries as u128 * 4;
+        let is_like_all = || as_large() >= self.entries as u128 * bytes as u128 * 3;
+        self.is_poor()
+            && (self.rounds > BARREN_ROUNDS_MIN
+                || self.entries >= BARREN_ENTRIES_MIN && is_like_all())
     }
 }
 
 impl Hand {
-    /// Goes on with the next database.
-    fn go_on(&mut self, databases: usize) {
+    /// Goes on with the next database. How often it has come round with that.
+    fn go_on(&mut self, databases: usize) -> u32 {
         self.position = 0;
         self.database = (self.database + 1) % databases;
         // What one sample took for recent must not stay for ever.
         self.sampled_for = 0;
+        u32::from(self.database == 0)
+    }
+
+    /// Notes a value that was encoded in vain.
+    pub(super) fn note_vain(&mut self, hash: KeyHash) {
+        if self.vain.len() < VAIN_MAX {
+            self.vain.push(hash);
+        }
+    }
+
+    /// Lets those be tried again whose time has come.
+    fn forgive(&mut self, now: UnixMillis) {
+        if self.vain.is_empty()
+            || (0..VAIN_MILLIS).contains(&now.0.saturating_sub(self.vain_since.0))
+        {
+            return;
+        }
+        self.vain.clear();
+        self.vain_since = now;
     }
 }
 
@@ -198,45 +242,70 @@ impl Keyspace {
         let share = self.settings.maxmemory as usize / GUESTS_SHARE;
         let guest_bytes_max = cold.limits.guest_bytes_max.min(share.max(GUEST_BYTES_MIN));
         let (mut buckets, mut refused) = (0, self.encode_further(now));
+        // No guest goes while no fewer bytes of them are kept.
+        let mut guests_kept = usize::MAX;
+        let (keys, bytes) = (self.len() - self.cold_keys(), self.warm_bytes());
         while self.entry_bytes() > wanted {
-            let is_barren = self.cold.as_ref().is_some_and(|it| it.hand.harvest.is_barren());
+            let is_barren =
+                self.cold.as_ref().is_some_and(|it| it.hand.harvest.is_barren(keys, bytes));
             let is_over = is_barren && buckets >= buckets_max.min(BARREN_BUCKETS_AT_ONCE);
             let is_last_resort = is_over || self.is_full_of_keys();
             if buckets >= buckets_max {
-                // Those that have a copy need no room in the store.
                 let has_freed = self.entry_bytes() < before;
-                return refused.filter(|_| !has_freed).unwrap_or(Spilled::More);
+                return self.what_comes(refused, has_freed);
             }
-            if self.dismiss_guest(if is_last_resort { 0 } else { guest_bytes_max }) {
-                buckets += 1;
-                continue;
+            let guests_max = if is_last_resort { 0 } else { guest_bytes_max };
+            if guests_max < guests_kept {
+                if self.dismiss_guest(guests_max) {
+                    buckets += 1;
+                    continue;
+                }
+                guests_kept = guests_max;
             }
             if is_last_resort {
                 return self.cold.as_deref_mut().map_or(Spilled::Nothing, ColdStore::what_waits);
             }
             buckets += BUCKETS_AT_ONCE;
-            let (id, met_bytes) = self.look_for_victims(now);
+            let (id, mut met) = self.look_for_victims(now);
             let how = if refused.is_some() { How::OnlyCopies } else { How::InSlices };
             let bytes_before = self.database(id).entry_bytes;
             refused = self.send_victims_away(id, how).or(refused);
-            let freed_bytes = bytes_before - self.database(id).entry_bytes;
+            let has_met_full =
+                self.cold.as_mut().map(|it| std::mem::take(&mut it.hand.has_met_full));
+            if refused == Some(Spilled::Nothing) || has_met_full == Some(true) {
+                // What has a copy goes though the store is full.
+                met.able_bytes = bytes_before - self.database(id).entry_bytes;
+            }
             if let Some(cold) = &mut self.cold {
-                // Where the store took nothing, that says nothing of what there is to spill.
-                match refused {
-                    Some(Spilled::Behind) => cold.hand.harvest = Harvest::default(),
-                    _ => cold.hand.harvest.add(BUCKETS_AT_ONCE, met_bytes, freed_bytes),
-                }
+                cold.hand.harvest.add(met);
             }
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
     }
 
+    /// What is to be said where a step has ended, and more must go.
+    fn what_comes(&mut self, refused: Option<Spilled>, has_freed: bool) -> Spilled {
+        let Some(cold) = self.cold.as_deref_mut().filter(|_| !has_freed) else {
+            // Those that have a copy need no room in the store.
+            return Spilled::More;
+        };
+        match refused {
+            Some(refused) => refused,
+            // What may go is long: it goes a part in each turn.
+            None if cold.waits_for_long() => cold.what_waits(),
+            None => Spilled::More,
+        }
+    }
+
     /// Whether too little would stay in memory if more went.
     fn is_full_of_keys(&self) -> bool {
-        let warm_bytes = |it: &Database| it.entry_bytes - it.cold_entry_bytes;
-        let warm_bytes: usize = self.databases.iter().map(warm_bytes).sum();
         let bytes_min = self.settings.maxmemory as usize / WARM_SHARE;
-        self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX && warm_bytes <= bytes_min
+        self.cold_keys() * 100 > self.len() * COLD_PERCENT_MAX && self.warm_bytes() <= bytes_min
+    }
+
+    /// Bytes of entries and values that are in memory.
+    fn warm_bytes(&self) -> usize {
+        self.databases.iter().map(|it| it.entry_bytes - it.cold_entry_bytes).sum()
     }
 
     /// Bytes of all entries and values in memory.
@@ -244,41 +313,46 @@ impl Keyspace {
         self.databases.iter().map(|database| database.entry_bytes).sum()
     }
 
-    /// Moves the hand on, and notes what it takes; in which database, and how many bytes of entries
-    /// and values in memory it has met.
-    fn look_for_victims(&mut self, now: UnixMillis) -> (DatabaseId, usize) {
-        let Some(mut cold) = self.cold.take() else { return (DatabaseId(0), 0) };
-        let mut met_bytes = 0;
+    /// Moves the hand on, and notes what it takes; in which database, and what it has met.
+    fn look_for_victims(&mut self, now: UnixMillis) -> (DatabaseId, Harvest) {
+        let mut met = Harvest::default();
+        let Some(mut cold) = self.cold.take() else { return (DatabaseId(0), met) };
         while self.databases[cold.hand.database].is_empty() && !self.is_empty() {
-            cold.hand.go_on(self.databases.len());
+            met.rounds += cold.hand.go_on(self.databases.len());
         }
         if cold.hand.sampled_for == 0 {
             cold.hand.rank_min = self.high_rank(&mut cold, now);
             cold.hand.sampled_for = VALUES_PER_SAMPLE;
         }
         let ColdStore { hand, limits, pins, .. } = &mut *cold;
+        hand.forgive(now);
         let id = DatabaseId(hand.database as u32);
         let mut victims = std::mem::take(&mut hand.victims);
         victims.clear();
         let database = &self.databases[hand.database];
         let next = database.table.sweep(hand.position, BUCKETS_AT_ONCE, |entry| {
-            met_bytes += entry_bytes(entry);
-            if rank(entry, now, &self.settings) >= hand.rank_min
-                && self.may_spill(id, entry, limits, now)
-            {
-                let hash = self.hasher.hash(entry.key());
-                if pins.is_empty() || !pins.contains_key(&hash) {
-                    victims.push(hash);
-                }
+            let bytes = entry_bytes(entry);
+            met.entries += 1;
+            met.bytes += bytes;
+            if !self.may_spill(id, entry, limits, now) {
+                return;
+            }
+            let hash = self.hasher.hash(entry.key());
+            if !pins.is_empty() && pins.contains_key(&hash) || hand.vain.contains(&hash) {
+                return;
+            }
+            met.able_bytes += bytes;
+            if rank(entry, now, &self.settings) >= hand.rank_min {
+                victims.push(hash);
             }
         });
         hand.victims = victims;
         match next {
             Some(position) => hand.position = position,
-            None => hand.go_on(self.databases.len()),
+            None => met.rounds += hand.go_on(self.databases.len()),
         }
         self.cold = Some(cold);
-        (id, met_bytes)
+        (id, met)
     }
 
     /// Spills what the hand noted. If the store takes no more, only what has a copy there; why, if

@@ -394,6 +394,90 @@ fn memory_in_which_next_to_nothing_may_go_is_searched_no_further_than_that_shows
     assert!(keyspace.cold_keys() > before + 1000, "{} from {before}", keyspace.cold_keys());
 }
 
+/// Spills until so many keys are cold, as a server does that is over its limit, turn by turn.
+fn spill_until(keyspace: &mut Keyspace, file: &MemoryFile, cold_keys: usize) {
+    let mut turns = 0;
+    while keyspace.cold_keys() < cold_keys {
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.encoded_bytes_left = 128 << 10;
+        }
+        let spilled = keyspace.spill(1 << 30, 64, NOW);
+        let is_over = keyspace.cold_keys() >= cold_keys || spilled != Spilled::Nothing;
+        assert!(is_over, "{} of {cold_keys} went", keyspace.cold_keys());
+        file.write(keyspace);
+        turns += 1;
+        assert!(turns < 100_000, "it goes on and on: {}", keyspace.cold_keys());
+    }
+}
+
+#[test]
+fn a_few_long_values_among_many_short_ones_all_go() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..100_000 {
+        set(&mut keyspace, 0, &format!("short{number}"), b"a short value");
+    }
+    for number in 0..100 {
+        set(&mut keyspace, 0, &format!("long{number}"), &[7; 100_000]);
+    }
+    // Behind that there is next to nothing to be had.
+    spill_until(&mut keyspace, &file, 80);
+}
+
+#[test]
+fn a_database_in_use_does_not_hide_what_is_idle_in_another() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..20_000 {
+        set(&mut keyspace, 0, &format!("idle{number}"), &[7; 200]);
+    }
+    for number in 0..18_000 {
+        set(&mut keyspace, 1, &format!("used{number}"), &[7; 200]);
+    }
+    let earlier = UnixMillis(NOW.0 - 1_000_000);
+    for (id, database) in keyspace.databases() {
+        database.table().iter().for_each(|entry| {
+            keyspace.touch(entry, if id.0 == 0 { earlier } else { NOW });
+        });
+    }
+    spill_until(&mut keyspace, &file, 15_000);
+    let idle = keyspace.database(DatabaseId(0)).cold_keys();
+    assert!(idle > 12_000, "{idle} of them were idle");
+}
+
+#[test]
+fn a_few_large_values_are_found_among_many_that_are_not_in_memory() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..40_000 {
+        set(&mut keyspace, 0, &format!("cold{number}"), &[7; 100]);
+    }
+    spill_all(&mut keyspace, &file);
+    assert_eq!(keyspace.cold_keys(), 40_000);
+    for number in 0..40 {
+        set(&mut keyspace, 0, &format!("warm{number}"), &[7; 20_000]);
+    }
+    spill_until(&mut keyspace, &file, 40_040);
+}
+
+#[test]
+fn a_long_value_that_changes_all_the_time_is_not_all_that_is_tried() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    set(&mut keyspace, 0, "hot", &vec![7; 1 << 20]);
+    for number in 0..2000 {
+        set(&mut keyspace, 0, &format!("short{number}"), b"a short value");
+    }
+    let mut behind = 0;
+    for turn in 0..1000 {
+        if let Some(cold) = keyspace.cold_mut() {
+            cold.encoded_bytes_left = 128 << 10;
+        }
+        let spilled = keyspace.spill(1 << 30, 64, NOW);
+        behind += usize::from(spilled == Spilled::Behind);
+        let effect = Effect::SetRange { offset: 0, bytes: &[turn as u8] };
+        keyspace.apply(DatabaseId(0), b"hot", &effect).expect("it is a string");
+        file.write(&mut keyspace);
+    }
+    assert!(behind < 100, "{behind} of 1000 times others were to wait for it");
+}
+
 #[test]
 fn guests_leave_a_few_at_a_time_and_no_more_than_need_to() {
     let (mut keyspace, file) = keyspace(ALL_COLD);

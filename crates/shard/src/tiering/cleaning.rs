@@ -173,15 +173,23 @@ impl Cleaner {
         self.left = None;
         if self.next.is_none()
             && let Some(cleaning) = self.cleaning.take()
-            && let Some(cold) = keyspace.cold_mut()
         {
-            if !cold.tier.has_live(&cleaning) {
-                return cold.tier.end_cleaning(&cleaning);
-            }
-            // It would be the first to be cleaned again, for ever.
+            Self::end(&cleaning, keyspace);
+        }
+    }
+
+    fn end(cleaning: &Cleaning, keyspace: &mut Keyspace) {
+        let is_flushed = keyspace.has_live_flushed();
+        let Some(cold) = keyspace.cold_mut() else { return };
+        if !cold.tier.has_live(cleaning) {
+            cold.tier.end_cleaning(cleaning);
+        } else if is_flushed {
+            cold.tier.leave_cleaning(cleaning);
+        } else {
+            // Otherwise it would be the first to be cleaned again, for ever.
             debug_assert!(false, "what is live of a segment is found when it is cleaned");
             tracing::error!("records of a segment of the tier were not found: it stays as it is");
-            cold.tier.give_up_cleaning(&cleaning);
+            cold.tier.give_up_cleaning(cleaning);
         }
     }
 }

@@ -260,8 +260,8 @@ fn the_first_free_segment_is_taken() {
     assert_eq!(taken, [1, 2, 4, 5, 6, 7]);
 }
 
-#[test]
-fn a_cleaning_that_is_given_up_is_not_repeated() {
+/// Ends each cleaning that is begun, of segments with records that stay, and releases these then.
+fn end_all(end: impl Fn(&mut Tier, &Cleaning), given_up_each: u64) {
     let mut driven = Driven::new(LIMITS, 16);
     put(&mut driven, 0..800, 700);
     driven.close();
@@ -272,22 +272,32 @@ fn a_cleaning_that_is_given_up_is_not_repeated() {
         put(&mut driven, key..key + 1, 700);
     }
     driven.close();
-    let mut given_up = Vec::new();
+    let mut ended = Vec::new();
     while let Some(cleaning) = driven.tier.begin_cleaning() {
-        assert!(!given_up.contains(&cleaning) && driven.tier.is_being_cleaned(&cleaning));
-        driven.tier.give_up_cleaning(&cleaning);
+        assert!(!ended.contains(&cleaning) && driven.tier.is_being_cleaned(&cleaning));
+        end(&mut driven.tier, &cleaning);
         assert!(!driven.tier.is_being_cleaned(&cleaning));
-        given_up.push(cleaning);
+        ended.push(cleaning);
     }
-    assert!(!given_up.is_empty());
+    assert!(!ended.is_empty());
     let given_up_segments = |driven: &Driven| driven.tier.figures().given_up_segments;
-    assert_eq!(given_up_segments(&driven), given_up.len() as u64);
+    assert_eq!(given_up_segments(&driven), given_up_each * ended.len() as u64);
     driven.check();
     driven.keys.keys().copied().collect::<Vec<_>>().into_iter().for_each(|key| driven.remove(key));
     driven.close();
     assert_eq!(driven.tier.free_segments(), 16);
     assert_eq!(given_up_segments(&driven), 0);
     driven.check();
+}
+
+#[test]
+fn a_cleaning_that_is_given_up_is_not_repeated() {
+    end_all(Tier::give_up_cleaning, 1);
+}
+
+#[test]
+fn a_segment_that_is_left_is_not_cleaned_again_and_no_damage() {
+    end_all(Tier::leave_cleaning, 0);
 }
 
 #[test]
