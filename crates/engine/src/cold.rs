@@ -203,6 +203,7 @@ impl ColdStore {
     /// What may go, or where to, is another matter from now on.
     pub fn look_again(&mut self) {
         self.hand.harvest = Harvest::default();
+        self.hand.fruitless = 0;
     }
 
     /// Notes that a value cannot be had any more.

@@ -42,6 +42,11 @@ const BARREN_ENTRIES_MIN: usize = 512;
 const BARREN_ROUNDS_MIN: u32 = 2;
 const HALVED_ENTRIES: usize = 2048;
 
+/// Rounds in which nothing went, after which any value is taken that may go, however it is used,
+/// and after which there is nothing to be had.
+const FRUITLESS_CHOOSY_MAX: u32 = 1;
+const FRUITLESS_MAX: u32 = 4;
+
 /// Buckets that are looked into each time while it is: some 80 keys.
 const BARREN_BUCKETS_AT_ONCE: usize = 16;
 
@@ -89,6 +94,8 @@ pub(super) struct Hand {
     /// Values to be taken, and buckets to be passed, before the next sample.
     sampled_for: u32,
     pub(super) harvest: Harvest,
+    /// How often it has come round since something that it took has left memory.
+    pub(super) fruitless: u32,
     /// Of a test in which every value goes: some could not go yet.
     has_left: bool,
     /// A long value was passed, for which there was no room yet.
@@ -154,6 +161,11 @@ impl Hand {
         // What one sample took for recent must not stay for ever.
         self.sampled_for = 0;
         u32::from(self.database == 0)
+    }
+
+    /// Whether it is not worth to look any further: [`Harvest::is_barren`].
+    fn is_barren(&self, entries: usize, bytes: usize) -> bool {
+        self.fruitless > FRUITLESS_MAX || self.harvest.is_barren(entries, bytes)
     }
 
     /// Notes a value that was encoded in vain.
@@ -246,8 +258,7 @@ impl Keyspace {
         let mut guests_kept = usize::MAX;
         let (keys, bytes) = (self.len() - self.cold_keys(), self.warm_bytes());
         while self.entry_bytes() > wanted {
-            let is_barren =
-                self.cold.as_ref().is_some_and(|it| it.hand.harvest.is_barren(keys, bytes));
+            let is_barren = self.cold.as_ref().is_some_and(|it| it.hand.is_barren(keys, bytes));
             let is_over = is_barren && buckets >= buckets_max.min(BARREN_BUCKETS_AT_ONCE);
             let is_last_resort = is_over || self.is_full_of_keys();
             if buckets >= buckets_max {
@@ -276,8 +287,12 @@ impl Keyspace {
                 // What has a copy goes though the store is full.
                 met.able_bytes = bytes_before - self.database(id).entry_bytes;
             }
+            let has_freed = self.database(id).entry_bytes < bytes_before;
             if let Some(cold) = &mut self.cold {
                 cold.hand.harvest.add(met);
+                let fruitless = cold.hand.fruitless.saturating_add(met.rounds);
+                let is_behind = refused == Some(Spilled::Behind);
+                cold.hand.fruitless = if has_freed || is_behind { 0 } else { fruitless };
             }
         }
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
@@ -326,6 +341,9 @@ impl Keyspace {
         }
         let ColdStore { hand, limits, pins, .. } = &mut *cold;
         hand.forgive(now);
+        // What is idle enough may be what cannot go now: it is pinned.
+        let is_choosy = hand.fruitless <= FRUITLESS_CHOOSY_MAX;
+        let rank_min = if is_choosy { hand.rank_min } else { 0 };
         let id = DatabaseId(hand.database as u32);
         let mut victims = std::mem::take(&mut hand.victims);
         victims.clear();
@@ -342,7 +360,7 @@ impl Keyspace {
                 return;
             }
             met.able_bytes += bytes;
-            if rank(entry, now, &self.settings) >= hand.rank_min {
+            if rank(entry, now, &self.settings) >= rank_min {
                 victims.push(hash);
             }
         });

@@ -479,6 +479,33 @@ fn a_long_value_that_changes_all_the_time_is_not_all_that_is_tried() {
 }
 
 #[test]
+fn what_is_idle_and_pinned_does_not_keep_the_others_from_going() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..100 {
+        set(&mut keyspace, 0, &format!("key{number}"), &[7; 500]);
+    }
+    let earlier = UnixMillis(NOW.0 - 1_000_000);
+    for number in 0..100 {
+        let key = format!("key{number}");
+        let hash = keyspace.hash(key.as_bytes());
+        let entry = keyspace.database(DatabaseId(0)).find(hash, key.as_bytes());
+        let is_pinned = number % 2 == 0;
+        keyspace.touch(entry.expect("it is there"), if is_pinned { earlier } else { NOW });
+        if is_pinned {
+            keyspace.cold_mut().expect("it has a store").pin(hash);
+        }
+    }
+    keyspace.cold_mut().expect("it has a store").set_own_pins(50);
+    let mut steps = 0;
+    while keyspace.spill(1 << 20, 64, NOW) == Spilled::More {
+        file.write(&mut keyspace);
+        steps += 1;
+        assert!(steps < 100, "it goes on and on");
+    }
+    assert_eq!(keyspace.cold_keys(), 50);
+}
+
+#[test]
 fn guests_leave_a_few_at_a_time_and_no_more_than_need_to() {
     let (mut keyspace, file) = keyspace(ALL_COLD);
     for number in 0..5000 {
