@@ -47,6 +47,9 @@ const HALVED_ENTRIES: usize = 2048;
 const FRUITLESS_CHOOSY_MAX: u32 = 1;
 const FRUITLESS_MAX: u32 = 4;
 
+/// Guests that leave in a step where nothing else can, or fewer.
+const GUESTS_AT_ONCE: usize = 64;
+
 /// Buckets that are looked into each time while it is: some 80 keys.
 const BARREN_BUCKETS_AT_ONCE: usize = 16;
 
@@ -261,7 +264,7 @@ impl Keyspace {
             let is_barren = self.cold.as_ref().is_some_and(|it| it.hand.is_barren(keys, bytes));
             let is_over = is_barren && buckets >= buckets_max.min(BARREN_BUCKETS_AT_ONCE);
             let is_last_resort = is_over || self.is_full_of_keys();
-            if buckets >= buckets_max {
+            if buckets >= buckets_max + if is_last_resort { GUESTS_AT_ONCE } else { 0 } {
                 let has_freed = self.entry_bytes() < before;
                 return self.what_comes(refused, has_freed);
             }
