@@ -424,6 +424,18 @@ fn a_few_long_values_among_many_short_ones_all_go() {
 }
 
 #[test]
+fn long_values_go_on_leaving_where_nothing_else_may() {
+    let (mut keyspace, file) = keyspace(ColdLimits::default());
+    for number in 0..500 {
+        set(&mut keyspace, 0, &format!("short{number}"), b"a short value");
+    }
+    for number in 0..50 {
+        set(&mut keyspace, 0, &format!("long{number}"), &[number; 100_000]);
+        spill_until(&mut keyspace, &file, usize::from(number) + 1);
+    }
+}
+
+#[test]
 fn a_database_in_use_does_not_hide_what_is_idle_in_another() {
     let (mut keyspace, file) = keyspace(ColdLimits::default());
     for number in 0..20_000 {
