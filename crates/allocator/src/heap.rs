@@ -57,7 +57,7 @@ impl Key {
     }
 }
 
-/// What some arenas have of a size class.
+/// Figures of a size class, of one arena or of all.
 struct Counts {
     blocks: Key,
     slabs: Key,

@@ -200,7 +200,7 @@ impl ColdStore {
         self.failure.borrow().clone()
     }
 
-    /// What may go, or where to, is another matter from now on.
+    /// Forgets what the search for values to spill has found: limits or data have changed.
     pub fn look_again(&mut self) {
         self.hand.harvest = Harvest::default();
         self.hand.fruitless = 0;
@@ -336,8 +336,8 @@ impl Keyspace {
         self.cold.as_deref().is_some_and(|cold| cold.failure.borrow().is_some())
     }
 
-    /// Whether records are live that no key has any more: of flushed databases, until they were
-    /// walked over.
+    /// Whether flushed databases still have live records: until a snapshot or
+    /// [`Self::release_flushed`] has walked over them.
     pub fn has_live_flushed(&self) -> bool {
         let snapshot = self.snapshot.as_deref();
         self.has_flushed() || snapshot.is_some_and(crate::snapshot::Snapshot::has_flushed)

@@ -25,7 +25,8 @@ const ADDRESSES_PER_BYTE: u64 = 2;
 const LEFT_PART: u64 = 64;
 const LEFT_BYTES_MIN: u64 = 64 << 20;
 
-/// It gives memory again when so much more is left, in percent: its end is said in the log.
+/// Part of that, in percent, from which on a closed node gives memory again: each change is a line
+/// in the log.
 const REOPENED_PERCENT: u64 = 125;
 
 /// Divides values between the memories, once there are two, and says where tables lie. `None`: all
@@ -37,8 +38,11 @@ pub fn set_up(settings: &SlowMemorySettings) -> Option<Arc<dyn SlowMemoryKeeper>
     let nodes = Nodes::of_machine();
     let ranges = reserve(&nodes, settings.nodes.as_deref());
     if ranges.is_empty() {
-        let why = if settings.nodes.is_none() { nodes.why_none_is_slow() } else { String::new() };
-        tracing::warn!("there is no slow memory: all values lie in ordinary memory. {why}");
+        // Of nodes that were named, each was told.
+        if settings.nodes.is_none() {
+            tracing::warn!("{}", nodes.why_none_is_slow());
+        }
+        tracing::warn!("there is no slow memory: all values lie in ordinary memory");
         return None;
     }
     let heap = match SlowHeap::over(ranges) {

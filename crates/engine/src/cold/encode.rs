@@ -69,7 +69,7 @@ impl ColdStore {
         self.encoding.as_ref().is_some_and(|encoding| !encoding.is_complete)
     }
 
-    /// Whether long values go, or wait for that.
+    /// Whether a long value is being encoded, or waits for its turn.
     pub(super) fn waits_for_long(&self) -> bool {
         self.encoding.is_some() || self.hand.has_passed_long
     }

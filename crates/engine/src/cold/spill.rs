@@ -97,13 +97,13 @@ pub(super) struct Hand {
     /// Values to be taken, and buckets to be passed, before the next sample.
     sampled_for: u32,
     pub(super) harvest: Harvest,
-    /// How often it has come round since something that it took has left memory.
+    /// Rounds since a value left memory.
     pub(super) fruitless: u32,
     /// Of a test in which every value goes: some could not go yet.
     has_left: bool,
-    /// A long value was passed, for which there was no room yet.
+    /// A long value was passed by, because another one is being encoded or buffers are full.
     pub(super) has_passed_long: bool,
-    /// One was passed for which the store has none.
+    /// A long value was passed by, because the store is too full for it.
     pub(super) has_met_full: bool,
     /// Long values that were encoded in vain since this time: some that change all the time must
     /// not be all that is tried.
@@ -115,7 +115,7 @@ pub(super) struct Hand {
     victims: Vec<KeyHash>,
 }
 
-/// What the hand has met in memory lately.
+/// Entries in memory that the hand has met lately.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Harvest {
     entries: usize,
@@ -301,7 +301,7 @@ impl Keyspace {
         if is_enough_there { Spilled::Enough } else { Spilled::Nothing }
     }
 
-    /// What is to be said where a step has ended, and more must go.
+    /// The outcome of a step that has ended, and more must go.
     fn what_comes(&mut self, refused: Option<Spilled>, has_freed: bool) -> Spilled {
         let Some(cold) = self.cold.as_deref_mut().filter(|_| !has_freed) else {
             // Those that have a copy need no room in the store.
