@@ -43,10 +43,11 @@ mod threshold;
 
 pub use policy::{Bounds, Policy, Share};
 
+use classes::class_of;
 use counts::{Bytes, Counts, Live};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError, TryLockError};
-use threshold::{Published, Threshold};
+use threshold::{Published, Threshold, in_blocks};
 
 /// The memory that a block lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -200,11 +201,11 @@ impl Ratio {
             return to == Memory::Fast;
         }
         let class = self.counts.of_class(bytes);
-        let wanted = published.divided_share().of(class.all());
-        let half = bytes as u64 / 2;
+        // In whole blocks, as it is decided whether anything is to be moved.
+        let wanted = in_blocks(published.divided_share().of(class.all()), class_of(bytes));
         match to {
-            Memory::Slow => class.slow + half < wanted,
-            Memory::Fast => class.slow > wanted + half,
+            Memory::Slow => class.slow < wanted,
+            Memory::Fast => class.slow > wanted,
         }
     }
 

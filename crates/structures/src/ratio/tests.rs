@@ -276,6 +276,22 @@ fn a_threshold_is_computed_anew_when_moving_comes_to_its_end_outside_of_the_band
     assert!(heap.off() < 0.02, "{}", heap.off());
 }
 
+/// A part of a few blocks that ends amid one of them: whether one is missing, and which one is
+/// asked to move, are the same question.
+#[test]
+fn a_handful_of_blocks_of_the_divided_class_comes_to_rest() {
+    let mut heap = Heap::new(3, 1, EVERYTHING, 3_200_218_249_608_978_783);
+    for phase in [
+        Phase::Lists { count: 3025 },
+        Phase::FreeBySize { bytes: 6145, large: true },
+        Phase::FreeHalf,
+        Phase::Replace { count: 500, min: 32, max: 128 },
+    ] {
+        play(&mut heap, &phase);
+        assert!(heap.comes_to_rest(), "{phase:?}");
+    }
+}
+
 /// Half of all bytes is one block: nothing is between all of it and none of it.
 #[test]
 fn one_giant_among_small_blocks_is_moved_at_most_once() {
