@@ -12,7 +12,7 @@ use structures::quicklist::{End, NodeLimits};
 use structures::ratio::{Bounds, Policy, Share};
 use structures::{Entry, Met, Mover, Quicklist};
 use world::numa::nodes::available_bytes;
-use world::numa::{self, NodeId, Nodes, SlowRange};
+use world::numa::{NodeId, Nodes, SlowRange};
 
 #[global_allocator]
 static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
@@ -26,7 +26,7 @@ fn slow_memory(policy: Policy) -> &'static SlowHeap {
     let heap = HEAP.get_or_init(|| {
         let nodes = Nodes::of_machine();
         let bytes = 2 * nodes.check(SLOW).unwrap().memory_bytes as usize;
-        let range = SlowRange::reserve(&nodes, SLOW, numa::Policy::Prefer, bytes).unwrap();
+        let range = SlowRange::reserve(&nodes, SLOW, bytes).unwrap();
         allocator::give_back_in_background().unwrap();
         let heap = SlowHeap::over(vec![range]).unwrap();
         assert!(heap::install(heap, policy));

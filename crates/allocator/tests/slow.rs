@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use structures::heap::SlowMemory;
-use world::numa::{NodeId, Nodes, NumaError, Policy, SlowRange};
+use world::numa::{NodeId, Nodes, NumaError, SlowRange};
 
 #[global_allocator]
 static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
@@ -20,9 +20,8 @@ const MIB: usize = 1 << 20;
 fn heap(bytes: &[usize]) -> Option<&'static SlowHeap> {
     let nodes = Nodes::of_machine();
     let node = nodes.iter().find(|node| nodes.check(node.id).is_ok())?.id;
-    let ranges: Result<Vec<_>, _> = (bytes.iter())
-        .map(|bytes| SlowRange::reserve(&nodes, node, Policy::Prefer, *bytes))
-        .collect();
+    let ranges: Result<Vec<_>, _> =
+        (bytes.iter()).map(|bytes| SlowRange::reserve(&nodes, node, *bytes)).collect();
     match ranges {
         Ok(ranges) => Some(SlowHeap::over(ranges).unwrap()),
         Err(NumaError::NotPermitted { .. } | NumaError::NotSupported { .. }) => None,

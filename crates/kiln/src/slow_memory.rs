@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use structures::heap;
 use structures::ratio::{Bounds, Memory, Policy, Share};
 use world::numa::nodes::available_bytes;
-use world::numa::{self, KernelMoves, Node, NodeId, Nodes, SlowRange};
+use world::numa::{KernelMoves, Node, NodeId, Nodes, SlowRange};
 
 /// Addresses for each byte of a node. Freed addresses are used again only for what fits, and those
 /// without memory cost nothing. A guess.
@@ -100,7 +100,7 @@ fn reserve(nodes: &Nodes, named: Option<&[u32]>) -> Vec<SlowRange> {
     let range = |id: NodeId| {
         let memory_bytes = nodes.check(id)?.memory_bytes;
         let bytes = memory_bytes.saturating_mul(ADDRESSES_PER_BYTE) as usize;
-        SlowRange::reserve(nodes, id, numa::Policy::Prefer, bytes)
+        SlowRange::reserve(nodes, id, bytes)
     };
     let mut ranges = Vec::new();
     for id in ids {

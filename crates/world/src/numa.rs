@@ -30,7 +30,7 @@ mod sysfs;
 pub use error::NumaError;
 pub use kernel_moves::KernelMoves;
 pub use nodes::{Node, Nodes};
-pub use slow_range::{Policy, SlowRange};
+pub use slow_range::SlowRange;
 
 use std::fmt;
 

@@ -4,7 +4,7 @@
 use rustix::mm::{Advice, madvise};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use world::numa::{Node, NodeId, Nodes, NumaError, Policy, SlowRange};
+use world::numa::{Node, NodeId, Nodes, NumaError, SlowRange};
 
 const FAST: NodeId = NodeId(0);
 const SLOW: NodeId = NodeId(1);
@@ -51,15 +51,13 @@ fn the_node_without_processors_is_found_and_slow() {
 #[ignore = "needs two memory nodes: tests/numa/run"]
 fn every_page_of_a_range_lies_on_its_node_and_memory_beside_it_does_not() {
     let nodes = Nodes::of_machine();
-    for policy in [Policy::Prefer, Policy::Bind] {
-        let range = SlowRange::reserve(&nodes, SLOW, policy, 64 << 20).expect("there is room");
-        assert_eq!(range.bytes_by_node(), Ok(BTreeMap::new()), "it takes memory unused");
-        fill(&range);
-        assert_eq!(range.bytes_by_node(), Ok(BTreeMap::from([(SLOW, 64 << 20)])), "{policy:?}");
-        let beside = SlowRange::reserve(&nodes, FAST, policy, 64 << 20).expect("there is room");
-        fill(&beside);
-        assert_eq!(beside.bytes_by_node(), Ok(BTreeMap::from([(FAST, 64 << 20)])), "{policy:?}");
-    }
+    let range = SlowRange::reserve(&nodes, SLOW, 64 << 20).expect("there is room");
+    assert_eq!(range.bytes_by_node(), Ok(BTreeMap::new()), "it takes memory unused");
+    fill(&range);
+    assert_eq!(range.bytes_by_node(), Ok(BTreeMap::from([(SLOW, 64 << 20)])));
+    let beside = SlowRange::reserve(&nodes, FAST, 64 << 20).expect("there is room");
+    fill(&beside);
+    assert_eq!(beside.bytes_by_node(), Ok(BTreeMap::from([(FAST, 64 << 20)])));
 }
 
 /// Memory that nobody bound: what the table of keys gets.
@@ -67,7 +65,7 @@ fn every_page_of_a_range_lies_on_its_node_and_memory_beside_it_does_not() {
 #[ignore = "needs two memory nodes: tests/numa/run"]
 fn memory_from_the_allocator_lies_beside_the_processors() {
     let nodes = Nodes::of_machine();
-    let range = SlowRange::reserve(&nodes, SLOW, Policy::Prefer, 64 << 20).expect("there is room");
+    let range = SlowRange::reserve(&nodes, SLOW, 64 << 20).expect("there is room");
     fill(&range);
     let before = Nodes::of_machine();
     let mut blocks: Vec<Vec<u8>> = (0..64).map(|_| vec![0xa5; 1 << 20]).collect();
@@ -84,8 +82,7 @@ fn memory_from_the_allocator_lies_beside_the_processors() {
 #[ignore = "needs two memory nodes: tests/numa/run"]
 fn a_full_node_falls_back_and_nobody_is_killed() {
     let nodes = Nodes::of_machine();
-    let reserve =
-        |bytes| SlowRange::reserve(&nodes, SLOW, Policy::Prefer, bytes).expect("there is room");
+    let reserve = |bytes| SlowRange::reserve(&nodes, SLOW, bytes).expect("there is room");
     let (range, rest) = (reserve((SLOW_BYTES + SLOW_BYTES / 4) as usize), reserve(64 << 20));
     without_huge_pages(&rest);
     fill(&range);
@@ -95,11 +92,9 @@ fn a_full_node_falls_back_and_nobody_is_killed() {
     assert!(found[&FAST] >= (SLOW_BYTES / 4) as usize, "{found:?}");
     // What huge pages have left over.
     fill(&rest);
-    for policy in [Policy::Prefer, Policy::Bind] {
-        let full = SlowRange::reserve(&Nodes::of_machine(), SLOW, policy, 1);
-        let error = full.expect_err("the node is full");
-        assert_eq!(error, NumaError::Elsewhere { wanted: SLOW, found: FAST });
-    }
+    let full = SlowRange::reserve(&Nodes::of_machine(), SLOW, 1);
+    let error = full.expect_err("the node is full");
+    assert_eq!(error, NumaError::Elsewhere { wanted: SLOW, found: FAST });
     drop((range, rest));
     reserve(1);
 }
@@ -109,7 +104,7 @@ fn a_full_node_falls_back_and_nobody_is_killed() {
 fn a_node_that_is_not_there_is_named() {
     let nodes = Nodes::of_machine();
     for node in [NodeId(2), NodeId(1023), NodeId(u32::MAX)] {
-        let error = SlowRange::reserve(&nodes, node, Policy::Prefer, 1).expect_err("there is none");
+        let error = SlowRange::reserve(&nodes, node, 1).expect_err("there is none");
         assert_eq!(error, NumaError::NodeMissing { node, present: vec![FAST, SLOW] });
     }
 }
@@ -119,7 +114,7 @@ fn a_node_that_is_not_there_is_named() {
 #[ignore = "needs a cpuset without the slow node: tests/numa/run"]
 fn a_node_outside_of_the_cpuset_is_named() {
     let nodes = Nodes::of_machine();
-    let error = SlowRange::reserve(&nodes, SLOW, Policy::Prefer, 1).expect_err("it is not allowed");
+    let error = SlowRange::reserve(&nodes, SLOW, 1).expect_err("it is not allowed");
     assert_eq!(error, NumaError::NodeNotAllowed { node: SLOW, allowed: vec![FAST] });
-    SlowRange::reserve(&nodes, FAST, Policy::Bind, 1).expect("it is allowed");
+    SlowRange::reserve(&nodes, FAST, 1).expect("it is allowed");
 }

@@ -20,8 +20,6 @@ pub(super) enum Mode {
     PreferMany,
     /// The same, of one node.
     Prefer,
-    /// From these nodes or not at all.
-    Bind,
 }
 
 impl Mode {
@@ -30,7 +28,6 @@ impl Mode {
         let mode = match self {
             Self::PreferMany => PREFERRED_MANY,
             Self::Prefer => libc::MPOL_PREFERRED,
-            Self::Bind => libc::MPOL_BIND,
         };
         mode | libc::MPOL_F_STATIC_NODES
     }

@@ -20,8 +20,6 @@ const DEMOTION_AT: &str = "sys/kernel/mm/numa/demotion_enabled";
 /// Which of the kernel's own movers are switched on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KernelMoves {
-    /// NUMA balancing is on, of whichever kind.
-    pub balances: bool,
     /// NUMA balancing moves hot pages out of lower tiers.
     pub promotes: bool,
     /// Pages that are not used go to lower tiers when memory is short.
@@ -38,7 +36,6 @@ impl KernelMoves {
         let balancing = sysfs::number(&root.join(BALANCING_AT)).unwrap_or(0);
         let demotion = sysfs::text(&root.join(DEMOTION_AT)).unwrap_or_default();
         Self {
-            balances: balancing != 0,
             promotes: balancing & TIERING != 0,
             demotes: matches!(demotion.trim(), "true" | "1"),
         }

@@ -1,13 +1,15 @@
 //! A range of addresses whose memory lies on one node.
 //!
-//! The whole range is reserved and bound at the start, before any page of it has memory. A policy
-//! holds for pages that come later, and each range with a policy of its own is a mapping of its
-//! own: binding extents as they are needed would run into `vm.max_map_count`. Whether a value is
-//! slow is then one comparison of its address, with no bit beside it.
+//! The whole range is reserved at the start, and the node preferred for it before any page of it
+//! has memory. A policy holds for pages that come later, and each range with a policy of its own is
+//! a mapping of its own: one for each extent, as it is needed, would run into `vm.max_map_count`.
+//! Whether a value is slow is then one comparison of its address, with no bit beside it.
 //!
 //! ```text
-//! reserved ─▶ accessible ─▶ the node preferred ─▶ one page touched: is it there? ─▶ bound
+//! reserved ─▶ accessible ─▶ the node preferred ─▶ one page touched: is it there? ─▶ given back
 //! ```
+//! When the node is full, memory comes from other nodes. Of a range that is *bound* to a node the
+//! kernel would kill the process then.
 //!
 //! Absent on purpose: handing out parts of the range (an allocator's), and moving what lies in it.
 
@@ -28,16 +30,6 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Pages asked about in one call: a page of pointers. A guess.
 const ASKED_PAGES: usize = 512;
 
-/// What happens when the node is full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Policy {
-    /// Memory comes from other nodes.
-    Prefer,
-    /// Memory comes from nowhere else: the kernel **kills** a process that needs a page while the
-    /// node is full. For who counts what lies there, against [`super::Node::free_bytes`].
-    Bind,
-}
-
 /// Addresses of this process whose memory lies on one node. Dropping it ends the mapping, so what
 /// is handed out of it must not outlive it.
 #[derive(Debug)]
@@ -53,23 +45,18 @@ unsafe impl Send for SlowRange {}
 unsafe impl Sync for SlowRange {}
 
 impl SlowRange {
-    /// Reserves at least `bytes` of addresses, readable and writable, and binds them to `node`.
-    /// They take no memory until they are written to, and begin as zeros.
+    /// Reserves at least `bytes` of addresses, readable and writable, whose memory is to come from
+    /// `node`. They take no memory until they are written to, and begin as zeros.
     ///
     /// # Errors
     /// [`NumaError`], by name; nothing stays reserved then.
-    pub fn reserve(
-        nodes: &Nodes,
-        node: NodeId,
-        policy: Policy,
-        bytes: usize,
-    ) -> Result<Self, NumaError> {
+    pub fn reserve(nodes: &Nodes, node: NodeId, bytes: usize) -> Result<Self, NumaError> {
         nodes.check(node)?;
         let no_room = |error| NumaError::NoRoom { bytes, error };
         let range = Self::map(bytes, node).map_err(no_room)?;
         range.make_accessible().map_err(no_room)?;
+        range.prefer_node()?;
         range.verify()?;
-        range.bind(policy)?;
         range.advise(Advice::LinuxHugepage);
         Ok(range)
     }
@@ -152,27 +139,22 @@ impl SlowRange {
         unsafe { mprotect(self.start.as_ptr().cast(), self.bytes, access) }
     }
 
-    fn bind(&self, policy: Policy) -> Result<(), NumaError> {
-        let bind = |mode| calls::mbind(self.start, self.bytes, mode, self.node);
-        let outcome = match policy {
-            Policy::Bind => bind(Mode::Bind),
-            // For one node both mean the same, but only the newer one chooses among the rest by
-            // their distance to the processor that needs the page.
-            Policy::Prefer => match bind(Mode::PreferMany) {
-                Err(Errno::INVAL) => bind(Mode::Prefer),
-                outcome => outcome,
-            },
+    fn prefer_node(&self) -> Result<(), NumaError> {
+        let prefer = |mode| calls::mbind(self.start, self.bytes, mode, self.node);
+        // For one node both mean the same, but only the newer one chooses among the rest by their
+        // distance to the processor that needs the page.
+        let outcome = match prefer(Mode::PreferMany) {
+            Err(Errno::INVAL) => prefer(Mode::Prefer),
+            outcome => outcome,
         };
         outcome.map_err(|error| NumaError::of_call("mbind", error))
     }
 
     /// Touches a page, and asks where it lies: what a kernel promises and what a container's filter
-    /// or an emulation of Linux does are two things. The node is preferred for this one page, since
-    /// a full one would be the end of a process that is bound to it; and the page is small, since
-    /// memory in pieces has no huge ones.
+    /// or an emulation of Linux does are two things. The page is small, since memory in pieces has
+    /// no huge ones.
     fn verify(&self) -> Result<(), NumaError> {
         self.advise(Advice::LinuxNoHugepage);
-        self.bind(Policy::Prefer)?;
         // SAFETY: the range is mapped, writable, and handed out to nobody yet. Volatile, since the
         // page must come into being though nobody reads it.
         unsafe { self.start.as_ptr().write_volatile(0) };
@@ -205,29 +187,27 @@ mod tests {
     use super::*;
 
     /// Every machine has node 0, whatever it is called there.
-    fn reserve(bytes: usize, policy: Policy) -> Result<SlowRange, NumaError> {
+    fn reserve(bytes: usize) -> Result<SlowRange, NumaError> {
         let nodes = Nodes::of_machine();
         let node = nodes.iter().find(|node| nodes.check(node.id).is_ok()).map(|node| node.id);
-        SlowRange::reserve(&nodes, node.unwrap_or(NodeId(0)), policy, bytes)
+        SlowRange::reserve(&nodes, node.unwrap_or(NodeId(0)), bytes)
     }
 
     #[test]
     fn a_range_lies_where_it_was_asked_to_or_says_why_it_cannot() {
-        for policy in [Policy::Prefer, Policy::Bind] {
-            let range = match reserve(5 << 20, policy) {
-                Ok(range) => range,
-                // Where tests run in a container that forbids it, or on a kernel without NUMA.
-                Err(NumaError::NotPermitted { .. } | NumaError::NodeMissing { .. }) => continue,
-                Err(error) => panic!("{error}"),
-            };
-            assert_eq!(range.bytes(), 6 << 20);
-            assert_eq!(range.start().as_ptr().addr() % HUGE_PAGE_BYTES, 0);
-            assert_eq!(range.bytes_by_node(), Ok(BTreeMap::new()), "it takes memory unused");
-            // SAFETY: the range is mapped, and nobody else has it.
-            unsafe { range.start().as_ptr().write_bytes(7, range.bytes()) };
-            let everything = BTreeMap::from([(range.node(), range.bytes())]);
-            assert_eq!(range.bytes_by_node(), Ok(everything));
-        }
+        let range = match reserve(5 << 20) {
+            Ok(range) => range,
+            // Where tests run in a container that forbids it, or on a kernel without NUMA.
+            Err(NumaError::NotPermitted { .. } | NumaError::NodeMissing { .. }) => return,
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(range.bytes(), 6 << 20);
+        assert_eq!(range.start().as_ptr().addr() % HUGE_PAGE_BYTES, 0);
+        assert_eq!(range.bytes_by_node(), Ok(BTreeMap::new()), "it takes memory unused");
+        // SAFETY: the range is mapped, and nobody else has it.
+        unsafe { range.start().as_ptr().write_bytes(7, range.bytes()) };
+        let everything = BTreeMap::from([(range.node(), range.bytes())]);
+        assert_eq!(range.bytes_by_node(), Ok(everything));
     }
 
     #[test]
