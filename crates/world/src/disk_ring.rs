@@ -84,7 +84,7 @@ impl Ring {
                 Err(error) => drop(tell.send(Err(error))),
             }
         })?;
-        // A thread that ended without a word panicked, and said so.
+        // Where no word came the thread panicked, and that was printed.
         told.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
             if self.has_more && self.under_way == 0 {
                 continue;
             }
-            // Who closes rings, once.
+            // Dropping the ring rings the bell once more, which it need not hear any more.
             if !is_closed && !self.hears_bell {
                 self.listen();
             }
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         {
             begun.push(next);
         }
-        // Who completes a read has room for what is left, and looks here by himself.
+        // What is left is begun when a read has ended and made room: nobody need ring for it.
         self.has_more = !todo.reads.is_empty();
         todo.is_asleep = !self.has_more;
         let is_closed = todo.is_closed;
