@@ -68,8 +68,15 @@ impl Keyspace {
     /// Bytes by which memory is above `maxmemory`, counted as by [`Self::is_over_limit`].
     pub fn bytes_over_limit(&self, beside: u64) -> usize {
         let limit = self.settings.maxmemory;
-        let over = (self.used_bytes() as u64).saturating_add(beside).saturating_sub(limit);
-        if limit == 0 { 0 } else { usize::try_from(over).unwrap_or(usize::MAX) }
+        if limit == 0 {
+            return 0;
+        }
+        let used = (self.used_bytes() as u64).saturating_add(beside);
+        let over = used.saturating_sub(limit);
+        if over > 0 {
+            self.most_bytes.set(used.max(self.most_bytes.get()));
+        }
+        usize::try_from(over).unwrap_or(usize::MAX)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::value::{Awaited, Entry, EntryRef, Recipe};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
+use std::cell::Cell;
 use structures::{KeyHasher, Table};
 
 /// All databases of a shard.
@@ -29,6 +30,9 @@ pub struct Keyspace {
     /// What the shard holds in memory before its first key, in bytes: counts towards `maxmemory`,
     /// as in Redis. Set by the node.
     pub base_bytes: usize,
+    /// The most memory that was found in use where `maxmemory` was exceeded, before anything left
+    /// for that. Whoever tells of it takes it.
+    pub most_bytes: Cell<u64>,
     /// Big values that a background thread should free.
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
     /// Records of the log leave what is big to [`Self::take_garbage`]: somebody calls it. If not it
@@ -162,6 +166,7 @@ impl Keyspace {
             statistics: Statistics::default(),
             work: Work::default(),
             base_bytes: 0,
+            most_bytes: Cell::new(0),
             garbage: Vec::new(),
             leaves_garbage: false,
             now: UnixMillis(0),

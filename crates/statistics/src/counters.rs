@@ -77,8 +77,8 @@ pub struct Statistics {
     pub error_replies: u64,
     /// Error replies by their code.
     pub errors: BTreeMap<String, u64>,
-    /// Turns of the loop in which something was executed.
-    pub turns: u64,
+    /// Turns of the loop.
+    pub turns: Turns,
     /// Bytes received from the master.
     pub link_input_bytes: u64,
     /// Time spent on deleting keys whose time had come, in nanoseconds.
@@ -111,6 +111,26 @@ pub struct Statistics {
 /// Samples, 100 ms apart, between two trims of the clients' input buffers. Two: a buffer that one
 /// large request made grow is given back within half a second of the next small ones.
 const TRIM_SAMPLES: u64 = 2;
+
+/// How long turns of the loop took, without their waiting (eventloop_cycles and its kin of Redis
+/// 7.2).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Turns {
+    pub count: u64,
+    pub nanos: u64,
+    /// The longest.
+    pub nanos_max: u64,
+}
+
+impl Turns {
+    /// Counts a turn.
+    #[inline]
+    pub fn note(&mut self, nanos: u64) {
+        self.count += 1;
+        self.nanos += nanos;
+        self.nanos_max = self.nanos_max.max(nanos);
+    }
+}
 
 impl Statistics {
     /// Counters for this many commands.

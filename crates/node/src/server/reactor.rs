@@ -10,6 +10,7 @@
 mod batch;
 
 use super::lone::LoneClient;
+use crate::core::cold::ROOM_NANOS;
 use crate::core::{Clients, Core, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
@@ -19,10 +20,6 @@ use engine::eviction::Room;
 
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
-
-/// When to look again whether there is room in memory, for requests or for records that were read,
-/// in nanoseconds.
-const ROOM_NANOS: u64 = 1_000_000;
 
 /// How long a clean stop waits for the transaction log, in nanoseconds. Longer than the election of
 /// a service's leader takes, shorter than service managers wait.
@@ -39,6 +36,8 @@ impl Server {
         let mut scratch = Scratch::default();
         loop {
             self.turn(driver, &mut scratch);
+            let nanos = driver.clock().monotonic().since(self.core.turn.monotonic);
+            self.core.process.statistics.turns.note(nanos);
             if let Some(stop) = self.ended() {
                 return stop;
             }

@@ -50,9 +50,9 @@ impl Server {
             clients += session.memory_bytes();
         }
         self.core.process.clients_bytes = clients as u64;
-        let used = used + clients;
+        let over = self.core.shard.engine.keyspace.most_bytes.take();
         let peak = &mut self.core.process.statistics.memory_peak_bytes;
-        *peak = used.max(*peak as usize) as u64;
+        *peak = over.max((used + clients) as u64).max(*peak);
         self.core.process.statistics.input_bytes_max = input_max;
         self.core.process.statistics.output_bytes_max = output_max;
         publish(&self.metrics, &self.core);

@@ -73,7 +73,13 @@ impl Memory {
             overhead: overhead.sum::<u64>() + clients + replicas,
             clients,
             replicas,
-            peak: server.core.process.statistics.memory_peak_bytes.max(used),
+            peak: server
+                .core
+                .process
+                .statistics
+                .memory_peak_bytes
+                .max(keyspace.most_bytes.get())
+                .max(used),
         }
     }
 
