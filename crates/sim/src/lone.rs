@@ -9,12 +9,10 @@ use base::machine::UnknownMachine;
 use base::{Incarnation, Position, Seeds, UnixMillis};
 use config::Config;
 use config::settings::engine_settings;
-use engine::cold::ColdLimits;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use node::{Limits, Options, Server};
 use shard::Shard;
-use shard::tiering::{TierOrder, Tiering, TieringLimits};
 use std::path::Path;
 use std::sync::Arc;
 use txlog::memory::MemoryLog;
@@ -22,16 +20,8 @@ use txlog::{Chain, Stamper, WriterId};
 
 /// As a start does it.
 fn open_tier(server: &mut Server) {
-    let process = &server.core.process;
-    let tier = process.settings.tier.clone();
-    let Some(path) = tier.path else { return };
-    let (path, bytes_max, readers) = (path.as_path(), tier.bytes_max, tier.read_threads);
-    let order = TierOrder { path, bytes_max, readers, by_ring: false };
-    let opened = process.options.tier.open(&order);
-    let limits = process.options.limits.tiering;
-    let value_bytes_min = tier.value_bytes_min as usize;
-    let limits = TieringLimits { cold: ColdLimits { value_bytes_min, ..limits.cold }, ..limits };
-    let mut tiering = Tiering::new(opened.expect("the disk is whole"), limits, tier.bytes_max);
+    let opened = server.core.process.open_tier();
+    let Some(mut tiering) = opened.expect("the disk is whole") else { return };
     tiering.serve(&mut server.core.shard.engine.keyspace);
     server.core.shard.tiering = Some(tiering);
 }

@@ -145,6 +145,8 @@ pub struct Seen {
     /// Lives that began, of all processes.
     pub lives: u64,
     pub demotions: u64,
+    /// Lives that ended because a value was lost in them.
+    pub lost_values: u64,
     /// Leases that lapsed under a primary.
     pub lapses: u64,
     /// Appends that ended in doubt, and that met another's record.

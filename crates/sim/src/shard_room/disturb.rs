@@ -82,6 +82,9 @@ impl World {
         self.storage.heal();
         self.is_healed.set(true);
         for slot in &self.slots {
+            if let Some(process) = &*slot.process.borrow() {
+                process.heal();
+            }
             *slot.odds.lock().expect("nobody panics with it") = Odds::benign();
             slot.cut_until.set(MonotonicNanos(0));
             self.set_reachable(slot, true);

@@ -9,6 +9,7 @@ use super::storage::{self, HeldKeys};
 use super::world::World;
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
+use crate::disk::nameless::ReadOdds;
 use crate::disk_queue::SimDiskQueue;
 use crate::driver::SimDriver;
 use crate::random::Random;
@@ -235,6 +236,8 @@ pub struct Process {
     store: SnapshotStore,
     pub held: HeldKeys,
     broken: Broken,
+    /// What its tier lies on.
+    device: SimDisk,
     /// Where the chain stood when it was last compared.
     compared: ChainValue,
     was_lapsed: bool,
@@ -274,9 +277,10 @@ impl Process {
             limits.tiering = tier.limits;
         }
         // What is there ends with the process.
-        let disk = SimDisk::new(entropy);
+        let device = SimDisk::new(entropy);
+        spoil(world, &device, entropy);
         let random = Random::stream(entropy, "tier");
-        let tier = SimTier::new(&disk, &world.timeline, random, driver.waker());
+        let tier = SimTier::new(&device, &world.timeline, random, driver.waker());
         let options = Options {
             config: machine.config.clone(),
             port: 6379,
@@ -304,6 +308,7 @@ impl Process {
             store,
             held,
             broken,
+            device,
             compared,
             was_lapsed,
         })
@@ -335,7 +340,11 @@ impl Process {
         };
         Ok(match stop {
             None => (self, Turned::Goes),
-            Some(Stop::Demoted(_)) => (self.begin_again(world, machine)?, Turned::Again),
+            Some(Stop::Demoted(_)) => {
+                let has_lost = self.server.core.shard.engine.keyspace.has_lost_value();
+                world.seen.borrow_mut().lost_values += u64::from(has_lost);
+                (self.begin_again(world, machine)?, Turned::Again)
+            }
             Some(stop) => (self, Turned::Ended(stop)),
         })
     }
@@ -420,11 +429,13 @@ impl Process {
         let chain = shard.chain().value;
         let is_unwritten = shard.has_gathered() || shard.holds_records();
         let is_amid = is_unwritten || self.server.is_amid_script();
-        if self.start.is_some() || is_amid || chain == self.compared {
+        // A life in which a value was lost is over, amid whatever it was doing.
+        let is_over = shard.engine.keyspace.has_lost_value();
+        if self.start.is_some() || is_amid || is_over || chain == self.compared {
             return;
         }
         self.compared = chain;
-        let held = Digest::of_keyspace(&shard.engine.keyspace);
+        let held = self.device.read_rightly(|| Digest::of_keyspace(&shard.engine.keyspace));
         let mut chronicle = world.chronicle.borrow_mut();
         if shard.is_following() {
             self.tether.leads.set(None);
@@ -444,6 +455,12 @@ impl Process {
         let is_lapsed = self.leads() && self.server.core.leadership.is_lapsed;
         let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
         is_lapsed && !was_lapsed
+    }
+
+    /// The device of its tier reads and writes rightly from now on.
+    pub fn heal(&self) {
+        self.device.set_read_odds(ReadOdds::default());
+        self.device.set_failed_writes(0);
     }
 
     /// What it does, for a message.
@@ -506,4 +523,14 @@ fn begin_loading(
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Has the device of a tier read and write wrongly now and then, if that is so in this run: of
+/// every other process.
+fn spoil(world: &World, device: &SimDisk, entropy: u64) {
+    let mut random = Random::stream(entropy, "device");
+    if world.has_bad_devices && !world.is_healed.get() && random.chance(50) {
+        device.set_read_odds(ReadOdds::draw(&mut random));
+        device.set_failed_writes(*random.choose(&[0, 20, 300]));
+    }
 }

@@ -125,6 +125,8 @@ pub struct World {
     pub store_limits: StoreLimits,
     /// Where values go that memory has no room for, if they go.
     pub tier: Option<Tiered>,
+    /// Devices of tiers read and write wrongly.
+    pub has_bad_devices: bool,
     random: RefCell<Random>,
     pub stalled_until: Cell<MonotonicNanos>,
     /// Some process is amid a command that takes long.
@@ -173,6 +175,7 @@ impl World {
         let lease_nanos = lease_millis * 1_000_000;
         let mut weather = Weather::new(climate, lease_nanos, Random::stream(seed, "weather"));
         weather.awakening = plan.awakening;
+        let is_calm = plan.is_calm;
         let world = Rc::new(Self {
             plan,
             timeline,
@@ -189,6 +192,7 @@ impl World {
             limits,
             store_limits,
             tier,
+            has_bad_devices: !is_calm && Random::stream(seed, "devices").chance(60),
             random: RefCell::new(random),
             stalled_until: Cell::new(MonotonicNanos(0)),
             is_working: Cell::new(false),

@@ -81,6 +81,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("frozen machines", sum(|outcome| outcome.seen.freezes)),
         ("values spilled", sum(|outcome| outcome.spilling.spilled)),
         ("values fetched", sum(|outcome| outcome.spilling.fetched)),
+        ("lives that ended because a value was lost", sum(|outcome| outcome.seen.lost_values)),
         ("values read while all waited", sum(|outcome| outcome.spilling.blocking)),
     ];
     campaign::sum_up("", outcomes.len(), &happened);
