@@ -27,27 +27,35 @@
 //! | `cold/encode` | long values, encoded over several turns |
 //! | `cold/build` | long values, decoded away from the loop |
 //! | `cold/fetch` | cold values of keys, fetched for commands to come, or at once |
+//! | `cold/guests` | values that were fetched and not used again |
+//! | `cold/pins` | values that stay, because requests wait |
+//! | `cold/survivors` | records that move because their segment is cleaned |
 //! | `cold/look` | cold values of many keys, looked at and not fetched |
 //! | `cold/read` | contents of records, read at once |
 
 mod build;
 mod encode;
 mod fetch;
+mod guests;
 mod look;
+mod pins;
 mod read;
 mod spill;
+mod survivors;
 #[cfg(test)]
 mod tests;
 
 pub use build::{Brought, Builder};
-pub use fetch::WithValue;
-pub(crate) use fetch::note_use;
+pub use fetch::{ColdValue, WithValue};
+pub(crate) use guests::note_use;
 pub use spill::Spilled;
 
 use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::value::{Entry, entry_bytes};
+use base::time::MonotonicNanos;
 use encode::Encoding;
+use guests::Guest;
 use spill::{Hand, Harvest};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -114,7 +122,7 @@ pub struct ColdStatistics {
     pub encoded_in_vain: Cell<u64>,
     /// Values that came back into memory.
     pub fetched: Cell<u64>,
-    /// Values read without waiting for anybody else, and without coming back.
+    /// Values that were read while everything waited, and did not come back for it.
     pub looked_at: Cell<u64>,
     /// Reads for which everything waited, and what they brought of the file, in bytes; and those of
     /// them that failed or brought something else. The second try of one is a read of its own.
@@ -137,6 +145,9 @@ pub struct ColdStore {
     guests: VecDeque<Guest>,
     /// Bytes that their values take in memory.
     guest_bytes: usize,
+    /// Those that were to go and are pinned, by hash. They are among the others again when nothing
+    /// pins them.
+    pinned_guests: BTreeMap<KeyHash, Vec<Guest>>,
     hand: Hand,
     /// Hashes of keys whose values stay in memory, and for how many requests.
     pins: BTreeMap<KeyHash, u32>,
@@ -148,6 +159,10 @@ pub struct ColdStore {
     /// Memory of the reads of values that come, in bytes: what is read, and what is made of it by
     /// threads. There must be room for it.
     pub coming_bytes: usize,
+    /// The store refused what came last, because it is full.
+    pub is_full: bool,
+    /// The time of the process. Whoever has turns says so.
+    pub now: MonotonicNanos,
     /// The long value that is being encoded.
     encoding: Option<Encoding>,
     /// Bytes that may still be encoded of it before the next turn. Whoever has turns says so.
@@ -156,14 +171,6 @@ pub struct ColdStore {
     failure: RefCell<Option<String>>,
     /// The bytes of the value that goes; kept for its memory.
     content: Vec<u8>,
-}
-
-/// A fetched value, by what finds it again.
-struct Guest {
-    hash: u64,
-    place: Place,
-    /// Bytes of memory that it took when it came.
-    bytes: usize,
 }
 
 /// A flushed database of which places up to `cursor` are given back.
@@ -181,12 +188,15 @@ impl ColdStore {
             source,
             guests: VecDeque::new(),
             guest_bytes: 0,
+            pinned_guests: BTreeMap::new(),
             hand: Hand::default(),
             pins: BTreeMap::new(),
             pin_count: 0,
             own_pins: 0,
             leaving: VecDeque::new(),
             coming_bytes: 0,
+            is_full: false,
+            now: MonotonicNanos(0),
             encoding: None,
             encoded_bytes_left: usize::MAX,
             failure: RefCell::new(None),
@@ -214,7 +224,9 @@ impl ColdStore {
     /// Bytes of memory of the store itself, or that it may come to take.
     pub fn allocated_bytes(&self) -> usize {
         let guests = self.guests.capacity() * size_of::<Guest>();
-        self.tier.reserved_bytes() + guests + self.coming_bytes
+        let pinned = self.pinned_guests.len() * PINNED_GUEST_BYTES;
+        let leaving = self.leaving.iter().map(|it| it.database.used_bytes()).sum::<usize>();
+        self.tier.reserved_bytes() + guests + pinned + leaving + self.coming_bytes
     }
 
     /// Gives the space of a record back, if there is one.
@@ -250,11 +262,26 @@ impl ColdStore {
     }
 }
 
-/// The tag of a value in memory that fits into no record, until it changes.
+/// What an entry's tag says of a value in memory: nothing; it is a guest, or was one and was used
+/// once or twice; or it fits into no record, until it changes. Of a cold value it says the type
+/// ([`crate::value::content::tag_of`]).
+const TAG_FETCHED: u8 = 1;
+const TAG_USED_AGAIN: u8 = TAG_FETCHED + 2;
 const TAG_TOO_LONG: u8 = 0x7f;
+
+/// About what the note of a guest takes that is pinned, in bytes.
+const PINNED_GUEST_BYTES: usize = 128;
 
 /// Bytes of memory that are kept for the next value that goes at once.
 const CONTENT_BYTES_KEPT: usize = 256 << 10;
+
+/// Where the value of an entry lies, if it is not in memory.
+pub(crate) fn cold_place(entry: EntryRef<'_, crate::value::Value>) -> Option<Place> {
+    match entry.value() {
+        ValueRef::Cold(cold) => Place::from_bits(cold.place),
+        _ => None,
+    }
+}
 
 /// Where in the store something of an entry lies: its value, or a copy of it.
 pub(crate) fn place_of(entry: EntryRef<'_, crate::value::Value>) -> Option<u64> {
@@ -360,14 +387,16 @@ impl Keyspace {
         }
         match &mut self.cold {
             Some(cold) if database.placed > 0 => {
-                if is_last && cold.leaving.is_empty() {
+                if is_last {
+                    // Nothing that any key has lies there.
+                    let leaving = cold.leaving.drain(..).map(|it| it.database);
+                    self.garbage.extend(leaving.map(|it| Box::new(it) as Box<dyn Any + Send>));
                     if reads {
                         cold.tier.release_all()
                     } else {
                         cold.tier.reset()
                     }
-                    cold.guests.clear();
-                    cold.guest_bytes = 0;
+                    cold.forget_guests();
                     self.garbage.push(Box::new(database));
                 } else {
                     cold.leaving.push_back(Leaving { database, cursor: 0 });

@@ -23,6 +23,8 @@ impl Refusal {
     pub(crate) const NOT_IN_MEMORY: Self = Self::of("ERR the value is not in memory");
     pub const LOST: Self =
         Self::of("ERR the value was lost by the tier; it is loaded again from the log");
+    pub const OUT_OF_MEMORY: Self =
+        Self::of("OOM command not allowed when used memory > 'maxmemory'.");
     pub const INVALID_HOST: Self = Self::of("ERR Invalid master host");
     pub const SYNTAX: Self = Self::of("ERR syntax error");
     pub const NOT_AN_INTEGER: Self = Self::of("ERR value is not an integer or out of range");

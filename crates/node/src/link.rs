@@ -28,6 +28,7 @@ mod stream;
 pub mod transfer;
 
 use crate::core::Core;
+use crate::core::cold::ROOM_NANOS;
 use base::driver::Endpoint;
 use base::{ConnectionId, DatabaseId, Driver, Event, MonotonicNanos};
 use engine::master::Master;
@@ -168,6 +169,7 @@ impl Link {
     pub(crate) fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
         match &self.phase {
             Phase::Apart if self.line.is_apart() => Some(self.line.nanos_to_retry(now)),
+            Phase::Transfer(transfer) if transfer.lacks_room => Some(ROOM_NANOS),
             Phase::Transfer(transfer) if transfer.has_work() => Some(0),
             _ => None,
         }

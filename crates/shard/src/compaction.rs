@@ -37,7 +37,7 @@ const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
 const STEPS_AT_ONCE: u32 = 8;
 
 /// Bytes that are moved between two looks at the clock, some 50 µs' worth; one block may exceed
-/// them. What a step comes to behind that waits for the next round.
+/// them. What is left of a step then waits for the next round.
 const BYTES_AT_ONCE: usize = 256 << 10;
 
 /// What a block counts for whose size is not known, in bytes.

@@ -49,7 +49,7 @@ impl Foresight {
     /// Looks into the records that were not looked into before, as far as there is room for their
     /// values, and has these fetched. Of one that needs more than there may be, as much as that,
     /// and one value at least.
-    pub fn look<'a>(
+    pub fn fetch_ahead<'a>(
         &mut self,
         records: impl Iterator<Item = (Sequence, &'a Bytes)>,
         replayer: &Replayer,

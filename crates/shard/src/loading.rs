@@ -396,7 +396,7 @@ impl Loading {
                 None => {}
             }
         }
-        self.look_ahead(&replayer);
+        self.fetch_ahead(&replayer);
         for _ in 0..self.slice.step_records {
             let next = self.records.front().map(|(_, bytes)| &bytes[..]);
             if self.is_reached(&replayer, next) {

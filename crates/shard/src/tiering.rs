@@ -3,7 +3,8 @@
 //!
 //! What goes and what comes back decide the engine and the commands; where it lies decides
 //! [`tier::Tier`]. Here is who writes and reads: jobs on two queues, of which one writes and
-//! cleans, one job after another, and one reads for those who wait, several at a time.
+//! cleans, one job after another, and one reads, for those who wait and for a snapshot beside them,
+//! several at a time.
 //!
 //! ```text
 //! spill ─▶ piece in memory ─▶ writes: seal, write ─▶ on the file
@@ -132,6 +133,8 @@ pub struct Tiering {
     /// Since when whoever needs memory has been waiting for writes, and when one arrived last.
     behind_since: Option<MonotonicNanos>,
     written_at: MonotonicNanos,
+    /// It was waited for in vain: until a write arrives nobody waits for it.
+    counts_as_full: bool,
     done: Vec<(DiskTicket, DiskOutcome)>,
     pub statistics: TieringStatistics,
 }
@@ -174,6 +177,10 @@ pub enum Made {
 /// The part of `maxmemory` that reads under way may take. What they bring has to leave again.
 const READING_SHARE: usize = 16;
 
+/// Memory of a value that is waited for, beside what is read: its notes here, and whoever waits.
+/// About so many bytes.
+pub const WANTED_BYTES: usize = 256;
+
 /// Tries to read a record before its value counts as lost.
 const TRIES_MAX: u32 = 2;
 
@@ -204,6 +211,7 @@ impl Tiering {
             now: MonotonicNanos(0),
             behind_since: None,
             written_at: MonotonicNanos(0),
+            counts_as_full: false,
             done: Vec::new(),
             statistics: TieringStatistics::default(),
         }
@@ -230,6 +238,7 @@ impl Tiering {
         self.snapshot = SnapshotReader::default();
         self.rests_until = None;
         self.behind_since = None;
+        self.counts_as_full = false;
         self.statistics = TieringStatistics::default();
         let generations = self.generations.clone();
         let tier = Tier::after(self.limits.tier, self.capacity_bytes, generations);
@@ -357,7 +366,7 @@ impl Tiering {
             self.reading.insert(fetch.submit(&mut *self.reads), wanted);
         }
         if let Some(cold) = keyspace.cold_mut() {
-            cold.coming_bytes = self.reading_bytes;
+            cold.coming_bytes = self.reading_bytes + self.wanted.len() * WANTED_BYTES;
         }
     }
 
@@ -369,6 +378,7 @@ impl Tiering {
         self.take_writes(keyspace);
         if let Some(cold) = keyspace.cold_mut() {
             cold.encoded_bytes_left = self.limits.encoded_per_turn;
+            cold.now = now;
         }
         keyspace.go_on_encoding();
         self.submit_reads(keyspace);
@@ -377,6 +387,12 @@ impl Tiering {
         self.read_for_snapshot(keyspace);
         self.submit_writes(keyspace);
         keyspace.release_flushed(self.limits.released_per_turn);
+    }
+
+    /// As [`Self::poll`], of what was read alone: amid a turn, for who waits for it.
+    pub fn take_arrived(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
+        self.take_reads(keyspace, arrived);
+        self.submit_reads(keyspace);
     }
 
     fn take_reads(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
@@ -390,8 +406,7 @@ impl Tiering {
             self.reading_bytes -= wanted.memory_bytes;
             self.reading_bulk -= usize::from(wanted.is_bulk);
             let place = wanted.read.place();
-            let brought = outcome.downcast::<Fetched>().map(|brought| *brought);
-            let brought = brought.unwrap_or_else(|_| Err("a job brought something else".into()));
+            let brought: Fetched = jobs::brought(outcome);
             let is_current = |cold: &ColdStore| cold.tier.is_current(&wanted.read);
             if !keyspace.cold().is_some_and(is_current) {
                 // The record was released, and another one may lie in its place by now, even one of
@@ -445,6 +460,7 @@ impl Tiering {
                     self.statistics.written_bytes += bytes;
                     self.rests_until = None;
                     self.written_at = self.now;
+                    self.counts_as_full = false;
                     cold.tier.written(id);
                 }
                 Ok(Err(error)) => {
@@ -488,12 +504,17 @@ impl Tiering {
         self.take_writes(keyspace);
         let spilled = keyspace.spill(bytes, self.limits.buckets_per_step, now);
         self.submit_writes(keyspace);
+        if spilled != Spilled::Nothing {
+            return spilled;
+        }
         // A tier that is full may only lack a segment that is being cleaned, or that a snapshot
         // holds until it has read what is released there.
-        let is_held = || keyspace.cold().is_some_and(|cold| cold.tier.has_waiting());
-        match spilled {
-            Spilled::Nothing if self.cleaner.is_busy() || is_held() => Spilled::Behind,
-            spilled => spilled,
+        let comes = keyspace.cold().is_some_and(|cold| {
+            cold.is_full && (self.cleaner.is_busy() || cold.tier.has_waiting())
+        });
+        match comes || keyspace.has_flushed() {
+            true => Spilled::Behind,
+            false => Spilled::Nothing,
         }
     }
 
@@ -508,10 +529,14 @@ impl Tiering {
             }
             match self.spill(keyspace, over, now) {
                 Spilled::Enough | Spilled::More => {}
+                // It goes on whatever the file does.
+                Spilled::Behind if keyspace.has_flushed() => return Made::Behind,
+                Spilled::Behind if self.counts_as_full => return Made::Done,
                 Spilled::Behind => {
                     let since = *self.behind_since.get_or_insert(self.now);
                     // As long as some writes arrive it only takes its time.
                     let waits = self.now.since(since.max(self.written_at)) < BEHIND_NANOS_MAX;
+                    self.counts_as_full = !waits;
                     return if waits { Made::Behind } else { Made::Done };
                 }
                 Spilled::Nothing => {

@@ -209,7 +209,8 @@ impl Segments {
     /// The next segment to clean, with the bytes of its pieces; none if enough are free, or none
     /// would give room.
     pub(crate) fn begin_cleaning(&mut self) -> Option<(Taken, usize)> {
-        // What waits for holds to end gives no room yet, and survivors take some.
+        // Segments that wait for holds to end give no room yet, and what survives a cleaning needs
+        // some.
         if self.waiting.len() > self.free_count() {
             return None;
         }

@@ -167,7 +167,7 @@ impl Tier {
     ///
     /// # Errors
     /// See [`Refused`]; then nothing was put. [`Refused::Full`] can come while the tier shrinks, or
-    /// when several segments are cleaned at once: end the cleaning, what has moved has moved.
+    /// when several segments are cleaned at once: it can be put once something else is released.
     pub fn put_survivor(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
         let place = self.append(Sort::Survivor, hash, content)?;
         self.counted.survivor_records += 1;

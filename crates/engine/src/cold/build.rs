@@ -28,7 +28,7 @@ impl Builder {
     /// # Errors
     /// It is no value's.
     pub fn build(&self, content: &[u8]) -> Result<Brought, String> {
-        // Nobody waits for a command here, so nobody is called.
+        // Long work of a command lets the loop do what is urgent between its steps. This is none.
         let work = Work::default();
         let recipe = Recipe { settings: &self.settings, hasher: self.hasher, work: &work };
         let built = with_payload(content, &recipe, |payload| match payload {

@@ -242,6 +242,7 @@ impl Keyspace {
         };
         add(&cold.statistics.spilled_by_writing, 1);
         cold.hand.fruitless = 0;
+        cold.is_full = false;
         self.databases[id.0 as usize].placed += 1;
         self.send_away(id, hash, Some(place), |entry| entry.key() == encoding.key);
         None

@@ -1,30 +1,31 @@
 //! Cold values of keys: fetched for commands to come, or read at once.
 
-use super::{Brought, ColdStore, Guest, add};
+use super::guests::Guest;
+use super::{Brought, TAG_FETCHED, add};
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::rdb::RdbError;
 use crate::refusal::Refusal;
-use crate::value::content::{count_of, with_payload};
+use crate::value::content::{growth_of, with_payload};
 use crate::value::hash::next_expiry;
 use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes, is_past_in_memory};
 use base::DatabaseId;
 use structures::Occupied;
 use structures::entry::{Payload, ValueRef};
-use tier::{Draft, Place, Tier};
-
-/// The tag of a value that was fetched, and of one that was used once since then: by whom it was
-/// fetched for. A higher one says that it was used again.
-const TAG_FETCHED: u8 = 1;
-const TAG_USED_AGAIN: u8 = 3;
-
-/// Guests for whose notes memory is kept.
-const GUESTS_KEPT: usize = 1024;
+use tier::Place;
 
 /// Bytes of values that are read together for a record of the log, as they lie in the store; one
 /// value may exceed them. There must be memory for them before others leave.
 const FETCHED_BYTES_MAX: usize = 1 << 20;
+
+/// A value that is not in memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ColdValue {
+    pub place: Place,
+    /// Bytes that it may take once it has come into memory.
+    pub bytes: usize,
+}
 
 /// An entry with its value.
 pub enum WithValue<'a> {
@@ -60,14 +61,6 @@ fn come(found: &mut Occupied<'_, Entry>, payload: Payload<'_, Value>, place: Pla
     found.update(|entry| entry.with_copied_payload(payload, place.bits()).0);
 }
 
-/// Notes a use of a value that was fetched.
-pub(crate) fn note_use(entry: EntryRef<'_>) {
-    let tag = entry.tag();
-    if (TAG_FETCHED..TAG_USED_AGAIN).contains(&tag) && !entry.is_cold() {
-        entry.set_tag(tag + 1);
-    }
-}
-
 impl Keyspace {
     /// Where the value of a key lies, if it is not in memory.
     #[inline]
@@ -76,41 +69,32 @@ impl Keyspace {
         if database.cold_keys == 0 {
             return None;
         }
-        match database.find(self.hash(key), key)?.value() {
-            ValueRef::Cold(cold) => Place::from_bits(cold.place),
-            _ => None,
-        }
+        super::cold_place(database.find(self.hash(key), key)?)
     }
 
-    /// As [`Self::cold_place`], for who is shown nothing of a key that expires by `hidden_by()`, in
-    /// Unix milliseconds.
+    /// The value of a key, if it is not in memory, for who is shown nothing of a key that expires
+    /// by `hidden_by()`, in Unix milliseconds.
     #[inline]
-    pub fn needed_place(
+    pub fn cold_value(
         &self,
         database: DatabaseId,
         key: &[u8],
         hidden_by: impl FnOnce() -> i64,
-    ) -> Option<Place> {
+    ) -> Option<ColdValue> {
         let database = self.database(database);
         if database.cold_keys == 0 {
             return None;
         }
         let entry = database.find(self.hash(key), key)?;
-        match entry.value() {
-            ValueRef::Cold(cold) => {
-                let is_due = entry.expire_at().is_some_and(|at| at <= hidden_by());
-                Place::from_bits(cold.place).filter(|_| !is_due)
-            }
-            _ => None,
-        }
+        let place = super::cold_place(entry)?;
+        let is_due = entry.expire_at().is_some_and(|at| at <= hidden_by());
+        let bytes = place.length() * growth_of(entry.tag());
+        (!is_due).then_some(ColdValue { place, bytes })
     }
 
     /// Whether a key with this hash still has its value at this place, and not in memory.
     pub fn is_cold_at(&self, hash: KeyHash, place: Place) -> bool {
-        let is_it = |entry: EntryRef<'_>| match entry.value() {
-            ValueRef::Cold(cold) => cold.place == place.bits(),
-            _ => false,
-        };
+        let is_it = |entry: EntryRef<'_>| super::cold_place(entry) == Some(place);
         let mut holders = self.databases().filter(|(_, database)| database.cold_keys > 0);
         holders.any(|(_, it)| it.table.find_where(hash, is_it).is_some())
     }
@@ -128,7 +112,7 @@ impl Keyspace {
     }
 
     /// The database of the key with this hash that has its value, or a copy of it, at this place.
-    fn holder_of(&self, hash: KeyHash, place: Place) -> Option<DatabaseId> {
+    pub(super) fn holder_of(&self, hash: KeyHash, place: Place) -> Option<DatabaseId> {
         let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
         let mut holders = self.databases().filter(|(_, database)| database.placed > 0);
         let found = holders.find(|(_, it)| it.table.find_where(hash, is_it).is_some());
@@ -181,10 +165,7 @@ impl Keyspace {
         let Self { databases, settings, hasher, work, cold, .. } = self;
         let Some(cold) = cold else { return };
         let database = &mut databases[id.0 as usize];
-        let is_it = |entry: EntryRef<'_>| match entry.value() {
-            ValueRef::Cold(cold) => cold.place == place.bits(),
-            _ => false,
-        };
+        let is_it = |entry: EntryRef<'_>| super::cold_place(entry) == Some(place);
         let Some(mut found) = database.table.find_mut_where(hash, is_it) else { return };
         let before = entry_bytes(found.as_ref());
         let recipe = Recipe { settings, hasher: *hasher, work };
@@ -332,124 +313,4 @@ impl Keyspace {
         looked_at.set_access(entry.access());
         Some(looked_at)
     }
-
-    /// A segment is cleaned, and has this record: if a key has its value or a copy there, it is put
-    /// anew. Whether that is done; if not, there is no room for it yet.
-    pub fn put_survivor(&mut self, hash: KeyHash, place: Place, content: &[u8]) -> bool {
-        self.move_record(hash, place, |tier| tier.put_survivor(hash, content).ok())
-    }
-
-    /// As [`Self::put_survivor`], of a long record, which is taken if it moves.
-    pub fn put_surviving_draft(
-        &mut self,
-        hash: KeyHash,
-        place: Place,
-        draft: &mut Option<Draft>,
-    ) -> bool {
-        self.move_record(hash, place, |tier| {
-            let put = tier.put_surviving_draft(hash, draft.take()?);
-            put.map_err(|(_, left)| *draft = Some(left)).ok()
-        })
-    }
-
-    /// Has `put` put a record anew, if a key has its value or a copy there. Whether that is done.
-    fn move_record(
-        &mut self,
-        hash: KeyHash,
-        place: Place,
-        put: impl FnOnce(&mut Tier) -> Option<Place>,
-    ) -> bool {
-        let Some(id) = self.holder_of(hash, place) else { return true };
-        let Self { databases, cold, .. } = self;
-        let Some(cold) = cold else { return true };
-        let Some(moved) = put(&mut cold.tier) else { return false };
-        let is_it = |entry: EntryRef<'_>| super::place_of(entry) == Some(place.bits());
-        let table = &mut databases[id.0 as usize].table;
-        if let Some(mut found) = table.find_mut_where(hash, is_it) {
-            found.as_mut().set_place(moved.bits());
-        }
-        // A guest that has moved is not found by its place any more: it stays, with its copy.
-        cold.tier.release(place);
-        true
-    }
-
-    /// Gives guests up that were not used again, until no more are kept than may be.
-    pub(super) fn dismiss_guests(&mut self, bytes_max: usize) {
-        while self.dismiss_guest(bytes_max) {}
-    }
-
-    /// Gives the first guest up, if more are kept than may be; whether there was one.
-    pub(super) fn dismiss_guest(&mut self, bytes_max: usize) -> bool {
-        let Some(cold) = self.cold.as_deref_mut() else { return false };
-        if cold.guest_bytes <= bytes_max {
-            return false;
-        }
-        // Those that requests wait for stay, and come behind the others.
-        let is_free = |guest: &Guest| !cold.is_pinned(guest.hash);
-        let pinned = cold.guests.iter().position(is_free).unwrap_or(cold.guests.len());
-        cold.guests.rotate_left(pinned);
-        let is_any_free = pinned < cold.guests.len();
-        let Some(guest) = cold.guests.pop_front_if(|_| is_any_free) else { return false };
-        if cold.guests.capacity() > GUESTS_KEPT && cold.guests.len() < cold.guests.capacity() / 4 {
-            cold.guests.shrink_to(cold.guests.len() * 2);
-        }
-        cold.guest_bytes -= guest.bytes;
-        self.dismiss(&guest);
-        true
-    }
-
-    fn dismiss(&mut self, guest: &Guest) {
-        let Some(id) = self.holder_of(guest.hash, guest.place) else { return };
-        let is_it = |entry: EntryRef<'_>| entry.copy_place() == Some(guest.place.bits());
-        let entry = self.database(id).table.find_where(guest.hash, is_it);
-        // It may stay: the hand will meet it.
-        let is_free = |entry: EntryRef<'_>| {
-            entry.tag() < TAG_USED_AGAIN
-                && !self.is_being_written(id, entry)
-                && next_expiry(entry).is_none_or(|at| at > self.now.0)
-        };
-        if entry.is_some_and(is_free) {
-            self.send_away(id, guest.hash, None, is_it);
-        }
-    }
-}
-
-impl ColdStore {
-    /// Keeps values of keys with this hash in memory, once they are: a request waits for others
-    /// beside them. As often as it is pinned, it must be unpinned.
-    pub fn pin(&mut self, hash: KeyHash) {
-        *self.pins.entry(hash).or_default() += 1;
-        self.pin_count += 1;
-    }
-
-    /// Ends a pin.
-    pub fn unpin(&mut self, hash: KeyHash) {
-        if let Some(count) = self.pins.get_mut(&hash) {
-            *count -= 1;
-            self.pin_count -= 1;
-            if *count == 0 {
-                self.pins.remove(&hash);
-            }
-        }
-    }
-
-    /// From now on so many pins are those of the request that runs.
-    pub fn set_own_pins(&mut self, count: usize) {
-        self.own_pins = count;
-    }
-
-    /// Whether other requests than the one that runs have pins, which will end.
-    pub(super) fn waits_for_pins(&self) -> bool {
-        self.pin_count > self.own_pins
-    }
-
-    pub(super) fn is_pinned(&self, hash: KeyHash) -> bool {
-        !self.pins.is_empty() && self.pins.contains_key(&hash)
-    }
-}
-
-/// A payload that says where the value of an entry lies.
-pub(super) fn away(place: Place, entry: EntryRef<'_>) -> Payload<'static, crate::value::Value> {
-    let (count, due) = (count_of(entry.value()), next_expiry(entry));
-    Payload::Cold(structures::Cold { place: place.bits(), count, due })
 }

@@ -1,11 +1,10 @@
 //! Looks at many entries with their values, one after another, which fetches none of them.
 
-use super::add;
+use super::{add, cold_place};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::EntryRef;
 use std::ops::ControlFlow;
-use structures::entry::ValueRef;
 use tier::Place;
 
 /// Entries whose values are read together, and bytes of these as they lie in the store; one value
@@ -63,13 +62,6 @@ impl Keyspace {
         let contents = cold.contents_at(entries.iter().filter_map(|entry| cold_place(*entry)))?;
         add(&cold.statistics.looked_at, contents.len() as u64);
         Ok(contents)
-    }
-}
-
-fn cold_place(entry: EntryRef<'_>) -> Option<Place> {
-    match entry.value() {
-        ValueRef::Cold(cold) => Place::from_bits(cold.place),
-        _ => None,
     }
 }
 

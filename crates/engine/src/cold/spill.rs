@@ -4,18 +4,18 @@
 //! them; of what is in memory it takes what was idle for longer than most, as a sample of what is
 //! there says. So it wastes no time however few values are left, and goes on where it stood.
 
-use super::fetch::away;
 use super::{ColdLimits, ColdStore, TAG_TOO_LONG, add};
 use crate::access::Idleness;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::settings::Settings;
-use crate::value::content::{may_go, put_content, tag_of};
+use crate::value::content::{count_of, may_go, put_content, tag_of};
 use crate::value::hash::next_expiry;
 use crate::value::text::EMBSTR_BYTES_MAX;
 use crate::value::{EntryRef, Value, entry_bytes};
+use base::time::{MonotonicNanos, SECOND};
 use base::{DatabaseId, UnixMillis};
-use structures::entry::ValueRef;
+use structures::entry::{Payload, ValueRef};
 use tier::{Place, Refused};
 
 /// Buckets that the hand passes at a time.
@@ -53,10 +53,9 @@ const GUESTS_AT_ONCE: usize = 64;
 /// Buckets that are looked into each time while it is: some 80 keys.
 const BARREN_BUCKETS_AT_ONCE: usize = 16;
 
-/// Values that are not tried again so soon because they were encoded in vain, and how long, in
-/// milliseconds.
+/// Values that are not tried again so soon because they were encoded in vain, and how long.
 const VAIN_MAX: usize = 16;
-const VAIN_MILLIS: i64 = 1000;
+const VAIN_NANOS: u64 = SECOND;
 
 /// The part of `maxmemory` that guests may take, and what they may take of a small one, in bytes.
 const GUESTS_SHARE: usize = 32;
@@ -99,7 +98,7 @@ pub(super) struct Hand {
     pub(super) harvest: Harvest,
     /// Rounds since a value left memory.
     pub(super) fruitless: u32,
-    /// Of a test in which every value goes: some could not go yet.
+    /// Where every value goes, for tests ([`Keyspace::spill_all`]): some could not go yet.
     has_left: bool,
     /// A long value was passed by, because another one is being encoded or buffers are full.
     pub(super) has_passed_long: bool,
@@ -108,7 +107,7 @@ pub(super) struct Hand {
     /// Long values that were encoded in vain since this time: some that change all the time must
     /// not be all that is tried.
     vain: Vec<KeyHash>,
-    vain_since: UnixMillis,
+    vain_since: MonotonicNanos,
     /// The state of its chance.
     chance: u64,
     /// What it met and will take: kept for its memory.
@@ -179,10 +178,8 @@ impl Hand {
     }
 
     /// Lets those be tried again whose time has come.
-    fn forgive(&mut self, now: UnixMillis) {
-        if self.vain.is_empty()
-            || (0..VAIN_MILLIS).contains(&now.0.saturating_sub(self.vain_since.0))
-        {
+    fn retry_vain(&mut self, now: MonotonicNanos) {
+        if self.vain.is_empty() || now.since(self.vain_since) < VAIN_NANOS {
             return;
         }
         self.vain.clear();
@@ -246,8 +243,8 @@ impl Keyspace {
         }
     }
 
-    /// Moves values out of memory until `bytes` are freed, or as many buckets were looked into;
-    /// what came of it.
+    /// Moves values out of memory until `bytes` are freed, or `buckets_max` buckets were looked
+    /// into, of which a guest that leaves counts as one; what came of it.
     pub fn spill(&mut self, bytes: usize, buckets_max: usize, now: UnixMillis) -> Spilled {
         let Some(cold) = &self.cold else { return Spilled::Nothing };
         // What is over may be more than all values together.
@@ -259,9 +256,10 @@ impl Keyspace {
         let (mut buckets, mut refused) = (0, self.encode_further(now));
         // No guest goes while no fewer bytes of them are kept.
         let mut guests_kept = usize::MAX;
-        let (keys, bytes) = (self.len() - self.cold_keys(), self.warm_bytes());
+        let (keys, warm_bytes) = (self.len() - self.cold_keys(), self.warm_bytes());
         while self.entry_bytes() > wanted {
-            let is_barren = self.cold.as_ref().is_some_and(|it| it.hand.is_barren(keys, bytes));
+            let is_barren =
+                self.cold.as_ref().is_some_and(|it| it.hand.is_barren(keys, warm_bytes));
             let is_over = is_barren && buckets >= buckets_max.min(BARREN_BUCKETS_AT_ONCE);
             let is_last_resort = is_over || self.is_full_of_keys();
             if buckets >= buckets_max + if is_last_resort { GUESTS_AT_ONCE } else { 0 } {
@@ -288,7 +286,10 @@ impl Keyspace {
                 self.cold.as_mut().map(|it| std::mem::take(&mut it.hand.has_met_full));
             if refused == Some(Spilled::Nothing) || has_met_full == Some(true) {
                 // What has a copy goes though the store is full.
-                met.able_bytes = bytes_before - self.database(id).entry_bytes;
+                met.able_bytes = bytes_before.saturating_sub(self.database(id).entry_bytes);
+                if let Some(cold) = &mut self.cold {
+                    cold.is_full = true;
+                }
             }
             let has_freed = self.database(id).entry_bytes < bytes_before;
             if let Some(cold) = &mut self.cold {
@@ -342,8 +343,8 @@ impl Keyspace {
             cold.hand.rank_min = self.high_rank(&mut cold, now);
             cold.hand.sampled_for = VALUES_PER_SAMPLE;
         }
-        let ColdStore { hand, limits, pins, .. } = &mut *cold;
-        hand.forgive(now);
+        let ColdStore { hand, limits, pins, now: moment, .. } = &mut *cold;
+        hand.retry_vain(*moment);
         // What is idle enough may be what cannot go now: it is pinned.
         let is_choosy = hand.fruitless <= FRUITLESS_CHOOSY_MAX;
         let rank_min = if is_choosy { hand.rank_min } else { 0 };
@@ -437,6 +438,7 @@ impl Keyspace {
             entry.set_tag(TAG_TOO_LONG);
         }
         add(&cold.statistics.spilled_by_writing, u64::from(put.is_ok()));
+        cold.is_full &= put.is_err();
         database.placed += usize::from(put.is_ok());
         put
     }
@@ -538,6 +540,12 @@ impl Keyspace {
         ranks.sort_unstable();
         ranks.get(ranks.len() * 2 / 3).copied().unwrap_or(0)
     }
+}
+
+/// A payload that says where the value of an entry lies.
+fn away(place: Place, entry: EntryRef<'_>) -> Payload<'static, Value> {
+    let (count, due) = (count_of(entry.value()), next_expiry(entry));
+    Payload::Cold(structures::Cold { place: place.bits(), count, due })
 }
 
 /// How little a value is worth being in memory.

@@ -1,5 +1,6 @@
 //! Values that leave memory and come back: none is lost, changed, or kept where it should not be.
 
+mod guests;
 mod long;
 
 use super::*;
@@ -283,6 +284,33 @@ fn what_changes_leaves_no_copy_and_what_goes_leaves_no_place() {
     }
     let cold = keyspace.cold().expect("it has a store");
     assert_eq!(cold.tier.figures().live_records, 0);
+}
+
+#[test]
+fn databases_that_are_flushed_together_leave_nothing_to_be_given_back() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    for (database, key) in (0..3).flat_map(|database| (0..50).map(move |key| (database, key))) {
+        set(&mut keyspace, database, &format!("key{key}"), &[1; 100]);
+    }
+    spill_all(&mut keyspace, &file);
+    keyspace.apply(DatabaseId(0), b"", &Effect::FlushAll).expect("it is no type's");
+    assert!(!keyspace.has_flushed());
+    check_places(&keyspace);
+}
+
+#[test]
+fn a_flushed_database_counts_as_memory_until_its_places_are_given_back() {
+    let (mut keyspace, file) = keyspace(ALL_COLD);
+    for key in 0..500 {
+        set(&mut keyspace, 0, &format!("key{key}"), &[1; 100]);
+    }
+    set(&mut keyspace, 1, "another", &[1; 100]);
+    spill_all(&mut keyspace, &file);
+    let (before, its) = (keyspace.used_bytes(), keyspace.database(DatabaseId(0)).used_bytes());
+    keyspace.apply(DatabaseId(0), b"", &Effect::FlushDatabase).expect("it is no type's");
+    assert!(keyspace.has_flushed() && keyspace.used_bytes() >= before);
+    check_flushed(&mut keyspace);
+    assert!(keyspace.used_bytes() < before - its / 2);
 }
 
 /// Gives the places of flushed databases back, bit by bit, and compares.

@@ -5,27 +5,28 @@ use crate::session::OwnedRequest;
 use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
 use config::settings::tier::TierSettings;
-use engine::cold::{ColdLimits, ColdStore};
-use engine::command::{Args, Flags, Outcome};
+use engine::cold::{ColdLimits, ColdStore, ColdValue};
+use engine::command::{Args, Flags, KeyUse, Outcome};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
+use engine::refusal::Refusal;
 use engine::unit::Context;
 use shard::Shard;
-use shard::tiering::{Made, TierOrder, Tiering, TieringLimits};
+use shard::tiering::{Made, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
 use std::collections::BTreeSet;
-use tier::Place;
 
 /// The part of `maxmemory` that values may take which requests wait for; and what they may take of
 /// a small one, in bytes: as much as the longest value, which can always be read.
 const PINNED_SHARE: u64 = 4;
 const PINNED_BYTES_MIN: usize = 8 << 20;
 
-/// Bytes beside a value that a request waits for: its read, and who waits. About so many.
-const WANTED_BYTES: usize = 256;
+/// When to look again whether there is room in memory, for requests, for records that were read or
+/// for a master's data set, in nanoseconds.
+pub(crate) const ROOM_NANOS: u64 = 1_000_000;
 
 /// Bytes of memory that a value takes which a request waits for.
-pub(crate) fn needed_bytes(place: Place) -> usize {
-    place.length() + WANTED_BYTES
+pub(crate) fn needed_bytes(value: ColdValue) -> usize {
+    value.bytes + WANTED_BYTES
 }
 
 impl Process {
@@ -33,7 +34,7 @@ impl Process {
     ///
     /// # Errors
     /// It cannot be made, or there is no room for it.
-    pub(crate) fn open_tier(&self) -> Result<Option<Tiering>, String> {
+    pub fn open_tier(&self) -> Result<Option<Tiering>, String> {
         self.open_tier_of(&self.settings.tier)
     }
 
@@ -83,6 +84,15 @@ impl Core {
 
     /// Calls back with each key of a request whose value it needs.
     fn for_each_needed(command: &Registered, args: Args<'_>, mut each: impl FnMut(&[u8])) {
+        Self::for_each_needed_use(command, args, |key, _| each(key));
+    }
+
+    /// As [`Self::for_each_needed`], with what becomes of the key.
+    fn for_each_needed_use(
+        command: &Registered,
+        args: Args<'_>,
+        mut each: impl FnMut(&[u8], KeyUse),
+    ) {
         if command.flags.contains(Flags::NEEDS_NO_VALUE) {
             return;
         }
@@ -90,11 +100,11 @@ impl Core {
             if uses.needs_value()
                 && let Some(key) = args.get(index)
             {
-                each(key);
+                each(key, uses);
             }
         });
         if let Some(key) = command.lone_key_of(args) {
-            each(args.at(key));
+            each(args.at(key), KeyUse::NONE);
         }
     }
 
@@ -110,7 +120,7 @@ impl Core {
         let mut is_any = false;
         Self::for_each_needed(command, args, |key| {
             keyspace.work.step();
-            is_any = is_any || keyspace.needed_place(database, key, || self.hidden_by()).is_some();
+            is_any = is_any || keyspace.cold_value(database, key, || self.hidden_by()).is_some();
         });
         is_any
     }
@@ -154,14 +164,14 @@ impl Core {
         args: Args<'_>,
     ) -> bool {
         let keyspace = &self.shard.engine.keyspace;
-        let mut places = BTreeSet::new();
+        let mut values = BTreeSet::new();
         self.for_each_request(client, command, args, |database, command, args| {
             Self::for_each_needed(command, args, |key| {
                 keyspace.work.step();
-                places.extend(keyspace.needed_place(database, key, || self.hidden_by()));
+                values.extend(keyspace.cold_value(database, key, || self.hidden_by()));
             });
         });
-        places.iter().map(|place| needed_bytes(*place)).sum::<usize>() > self.pinned_bytes_max()
+        values.into_iter().map(needed_bytes).sum::<usize>() > self.pinned_bytes_max()
     }
 
     /// Bytes of values that may be pinned at a time, by [`needed_bytes`].
@@ -192,13 +202,12 @@ impl Core {
         }
     }
 
-    /// The keys whose values a request needs: their hashes, and the places of those that are not in
-    /// memory.
+    /// The keys whose values a request needs: their hashes, and the values that are not in memory.
     pub(crate) fn needed_of(
         &self,
         client: ConnectionId,
         request: &OwnedRequest,
-    ) -> (Vec<KeyHash>, Vec<(KeyHash, Place)>) {
+    ) -> (Vec<KeyHash>, Vec<(KeyHash, ColdValue)>) {
         let keyspace = &self.shard.engine.keyspace;
         let (mut hashes, mut cold) = (Vec::new(), Vec::new());
         let command = self.process.catalog.command(request.command);
@@ -207,8 +216,8 @@ impl Core {
                 keyspace.work.step();
                 let hash = keyspace.hash(key);
                 hashes.push(hash);
-                if let Some(place) = keyspace.needed_place(database, key, || self.hidden_by()) {
-                    cold.push((hash, place));
+                if let Some(value) = keyspace.cold_value(database, key, || self.hidden_by()) {
+                    cold.push((hash, value));
                 }
             });
         });
@@ -251,8 +260,8 @@ impl Core {
         }
         Self::for_each_needed(command, args, |key| {
             let keyspace = &mut engine.keyspace;
-            if let Some(place) = keyspace.needed_place(database, key, || hidden_by) {
-                tiering.fetch(keyspace, keyspace.hash(key), place, 1);
+            if let Some(value) = keyspace.cold_value(database, key, || hidden_by) {
+                tiering.fetch(keyspace, keyspace.hash(key), value.place, 1);
             }
         });
     }
@@ -276,7 +285,8 @@ impl Core {
     /// served amid another one's unit, for a master.
     ///
     /// # Errors
-    /// A value is lost, which is noted and ends this life: the call must not run without it.
+    /// A value is lost, which is noted and ends this life: the call must not run without it. Or the
+    /// values take more memory than requests may have, which are not from a master.
     pub(crate) fn fetch_now_for(
         &mut self,
         client: ConnectionId,
@@ -291,20 +301,31 @@ impl Core {
             return Ok(());
         }
         let database = session.database;
-        if self.has_cold() && self.has_cold_in(database, command, args) {
-            // What calls before this one brought in may go, or a long script would bring in all.
-            self.spill();
+        if !self.has_cold() || !self.has_cold_in(database, command, args) {
+            return Ok(());
         }
+        let bytes_max = if session.is_master() { usize::MAX } else { self.pinned_bytes_max() };
+        // What calls before this one brought in may go, or a long script would bring in all.
+        self.spill();
         let hidden_by = context.hidden_by();
+        let woken_by = self.shard.unit.woken_by.clone().filter(|_| context.retry);
         let keyspace = &mut self.shard.engine.keyspace;
-        let mut fetched = Ok(());
-        Self::for_each_needed(command, args, |key| {
-            let is_needed = keyspace.needed_place(database, key, || hidden_by).is_some();
-            if is_needed && fetched.is_ok() {
-                fetched = keyspace.fetch_now(database, key);
+        let (mut keys, mut bytes) = (BTreeSet::new(), 0);
+        Self::for_each_needed_use(command, args, |key, uses| {
+            // Of those that it waited for, a client that is woken looks at no other one.
+            let is_awaited = uses.intersects(KeyUse::ACCESS);
+            let is_seen = !is_awaited || woken_by.as_deref().is_none_or(|woken| woken == key);
+            if let Some(value) = keyspace.cold_value(database, key, || hidden_by)
+                && is_seen
+                && keys.insert(key.to_vec())
+            {
+                bytes += needed_bytes(value);
             }
         });
-        fetched
+        if bytes > bytes_max {
+            return Err(Refusal::OUT_OF_MEMORY);
+        }
+        keys.iter().try_for_each(|key| keyspace.fetch_now(database, key))
     }
 }
 

@@ -33,6 +33,19 @@ impl Core {
         self.denied_by_rules(client, command, args)
     }
 
+    /// Whether a request would not be denied. Nobody is told of it.
+    pub(crate) fn allows(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        let user = || self.process.acl.user(self.clients.at(client).who.user);
+        self.process.acl.is_open()
+            || user().is_unrestricted()
+            || user().check(command, args, &self.work()).is_ok()
+    }
+
     fn denied_by_rules(
         &mut self,
         client: ConnectionId,

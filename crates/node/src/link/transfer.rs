@@ -7,6 +7,7 @@
 use super::{Fault, Link, Phase};
 use crate::core::Core;
 use base::{DatabaseId, Driver};
+use engine::eviction::Room;
 use engine::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
 use peers::data_set::{DataSet, SHORT};
@@ -25,6 +26,8 @@ pub struct Transfer {
     /// The importer can go on with what has arrived.
     is_fed: bool,
     is_reading: bool,
+    /// Values that came must leave memory before others come.
+    pub lacks_room: bool,
     keys: u64,
 }
 
@@ -38,6 +41,7 @@ impl Transfer {
             is_flushed: false,
             is_fed: false,
             is_reading: true,
+            lacks_room: false,
             keys: 0,
         }
     }
@@ -120,6 +124,13 @@ impl Link {
             }
         }
         let Phase::Transfer(mut transfer) = std::mem::take(&mut self.phase) else { return };
+        let room = if transfer.is_flushed { core.spill() } else { None };
+        transfer.lacks_room = room == Some(Room::Behind);
+        if room.is_some() {
+            self.line.wait_from(core.turn.monotonic);
+            self.phase = Phase::Transfer(transfer);
+            return;
+        }
         if transfer.data_set.is_announced() && !transfer.is_flushed {
             tracing::info!(bytes = transfer.data_set.total_bytes, "loading the master's data set");
             transfer.is_flushed = true;

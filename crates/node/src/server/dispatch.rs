@@ -6,7 +6,7 @@ use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
 use crate::server::Server;
 use crate::server::functions::Function;
-use crate::server::gate::{OUT_OF_MEMORY, Pass};
+use crate::server::gate::Pass;
 use crate::session::{Blocked, OwnedRequest, Why};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use catalog::{CommandId, Demand, Registered};
@@ -95,7 +95,7 @@ impl Server {
         let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
         if let Some(why) = self.what_to_wait_for(&asker, command, demand, args, queues) {
             if why == Why::Values && self.core.needs_too_much(client, command, args) {
-                self.refuse_request(client, written, known, OUT_OF_MEMORY);
+                self.refuse_request(client, written, known, Refusal::OUT_OF_MEMORY);
                 return Dispatched::Done;
             }
             self.wait(client, why, OwnedRequest::new(id, args));

@@ -158,7 +158,7 @@ impl Server {
         // Who executes next finds no client too many, and may be one itself.
         self.core.evict_clients();
         if self.core.clients.at(client).flow.is_cut {
-            return Verdict::Refuse(OUT_OF_MEMORY);
+            return Verdict::Refuse(Refusal::OUT_OF_MEMORY);
         }
         // Nothing is evicted while a script's unit is suspended.
         if self.suspended.is_none() {
@@ -171,7 +171,7 @@ impl Server {
             }
         }
         if self.core.is_short_of_room && demand.has(Demand::ROOM) {
-            return Verdict::Refuse(OUT_OF_MEMORY);
+            return Verdict::Refuse(Refusal::OUT_OF_MEMORY);
         }
         Verdict::Run
     }
@@ -180,8 +180,6 @@ impl Server {
 pub(super) use master::STALE;
 pub(super) use pass::Pass;
 pub(super) use replica::first_key;
-pub(super) const OUT_OF_MEMORY: Refusal =
-    Refusal::of("OOM command not allowed when used memory > 'maxmemory'.");
 pub(super) const NO_REPLICAS: Refusal =
     Refusal::of("NOREPLICAS Not enough good replicas to write.");
 

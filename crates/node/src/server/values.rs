@@ -6,13 +6,14 @@ use crate::fetches::Needed;
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Why};
 use base::ConnectionId;
+use tier::Place;
 
 impl Server {
     /// Has the values come that a request needs, which is being parked. Those that are there need
     /// not be waited for.
     pub(crate) fn fetch_for(&mut self, client: ConnectionId, request: &OwnedRequest) {
         let (pinned, cold) = self.core.needed_of(client, request);
-        let bytes = cold.iter().map(|(_, place)| needed_bytes(*place)).sum();
+        let bytes = cold.iter().map(|(_, value)| needed_bytes(*value)).sum();
         let (bytes_max, now) = (self.core.pinned_bytes_max(), self.core.lap_time());
         let Some(since) = self.fetches.ask_room(client, bytes, bytes_max, now) else { return };
         let (shard, mut places) = (&mut self.core.shard, Vec::new());
@@ -22,10 +23,10 @@ impl Server {
         }
         if let Some(tiering) = &mut shard.tiering {
             let count = cold.len();
-            for (hash, place) in cold {
+            for (hash, value) in cold {
                 keyspace.work.step();
-                if tiering.fetch(keyspace, hash, place, count) {
-                    places.push(place);
+                if tiering.fetch(keyspace, hash, value.place, count) {
+                    places.push(value.place);
                 }
             }
         }
@@ -77,6 +78,29 @@ impl Server {
         let mut arrived = std::mem::take(&mut self.arrived);
         let now = self.core.turn.monotonic;
         tiering.poll(&mut shard.engine.keyspace, now, &mut arrived);
+        self.resume_for(arrived);
+        // The limit may have changed.
+        self.admit_fetches();
+        self.discard_garbage();
+        if let Some(why) = self.core.shard.engine.keyspace.cold_failure()
+            && !matches!(self.core.stopping, Some(Stop::Demoted(_) | Stop::Now))
+        {
+            tracing::error!("{why}: begins again from snapshot and log, which have it");
+            self.demote(why);
+        }
+    }
+
+    /// Takes up what was read since the turn began: who waits for it need not wait for the next.
+    pub(crate) fn take_arrived(&mut self) {
+        let shard = &mut self.core.shard;
+        let Some(tiering) = &mut shard.tiering else { return };
+        let mut arrived = std::mem::take(&mut self.arrived);
+        tiering.take_arrived(&mut shard.engine.keyspace, &mut arrived);
+        self.resume_for(arrived);
+    }
+
+    /// Has the requests judged again whose values have arrived.
+    fn resume_for(&mut self, mut arrived: Vec<Place>) {
         if !arrived.is_empty() {
             let now = self.core.lap_time();
             let resuming = &mut self.core.clients.resuming;
@@ -89,15 +113,6 @@ impl Server {
             }
         }
         self.arrived = arrived;
-        // The limit may have changed.
-        self.admit_fetches();
-        self.discard_garbage();
-        if let Some(why) = self.core.shard.engine.keyspace.cold_failure()
-            && !matches!(self.core.stopping, Some(Stop::Demoted(_) | Stop::Now))
-        {
-            tracing::error!("{why}: begins again from snapshot and log, which have it");
-            self.demote(why);
-        }
     }
 
     /// Moves every value out, behind each unit: where tests want none where it was.

@@ -71,7 +71,7 @@ impl Scene {
     fn look(&mut self) {
         let records = self.records.iter().map(|(sequence, bytes)| (*sequence, bytes));
         let Tiered { keyspace, tiering, .. } = &mut self.tiered;
-        self.foresight.look(records, &self.replayer, keyspace, tiering);
+        self.foresight.fetch_ahead(records, &self.replayer, keyspace, tiering);
     }
 
     fn is_ready(&mut self) -> bool {

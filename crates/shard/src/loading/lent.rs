@@ -33,16 +33,16 @@ impl Loading {
     }
 
     /// Has the values come that the records which were read will change.
-    pub(super) fn look_ahead(&mut self, replayer: &Replayer) {
+    pub(super) fn fetch_ahead(&mut self, replayer: &Replayer) {
         let Some(tiering) = &mut self.lent.tiering else { return };
         let records = self.records.iter().map(|(position, bytes)| (position.sequence, bytes));
-        self.lent.foresight.look(records, replayer, &mut self.engine.keyspace, tiering);
+        self.lent.foresight.fetch_ahead(records, replayer, &mut self.engine.keyspace, tiering);
     }
 
     /// Whether nothing that the next record needs is still being read.
     pub(super) fn has_foreseen(&mut self, replayer: &Replayer) -> bool {
         if self.lent.foresight.is_empty() {
-            self.look_ahead(replayer);
+            self.fetch_ahead(replayer);
         }
         let Lent { tiering, foresight, .. } = &mut self.lent;
         tiering.as_ref().is_none_or(|tiering| foresight.is_ready(tiering))

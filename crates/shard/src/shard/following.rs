@@ -140,7 +140,7 @@ impl Shard {
             self.appender.borrow_mut().log.poll(&mut unapplied.polled);
             unapplied.take_up();
         }
-        self.look_ahead(&mut unapplied);
+        self.fetch_ahead(&mut unapplied);
         let mut progress = Progress::Nothing;
         while !self.lacks_room(&unapplied.foresight)
             && self.has_foreseen(&mut unapplied)
@@ -179,7 +179,7 @@ impl Shard {
     }
 
     /// Has the values come that the records which were read will change.
-    fn look_ahead(&mut self, unapplied: &mut Unapplied) {
+    fn fetch_ahead(&mut self, unapplied: &mut Unapplied) {
         let Duty::Follows(following) = &self.duty else { return };
         let Some(tiering) = &mut self.tiering else { return };
         let records = unapplied.events.iter().filter_map(|event| match event {
@@ -187,7 +187,7 @@ impl Shard {
             _ => None,
         });
         let keyspace = &mut self.engine.keyspace;
-        unapplied.foresight.look(records, &following.replayer, keyspace, tiering);
+        unapplied.foresight.fetch_ahead(records, &following.replayer, keyspace, tiering);
     }
 
     /// Whether nothing that the next event needs is still being read.
@@ -196,7 +196,7 @@ impl Shard {
             return true;
         }
         if unapplied.foresight.is_empty() {
-            self.look_ahead(unapplied);
+            self.fetch_ahead(unapplied);
         }
         self.tiering.as_ref().is_none_or(|tiering| unapplied.foresight.is_ready(tiering))
     }

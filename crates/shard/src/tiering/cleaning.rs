@@ -4,9 +4,9 @@
 //! put anew by the loop, while they are still few: then the next chunk is read. Values come into
 //! memory for no more than that.
 
-use super::jobs::read_all_at;
+use super::jobs::{brought, read_aligned};
 use super::{TRIES_MAX, TieringStatistics};
-use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket};
 use engine::keyspace::Keyspace;
 use std::sync::Arc;
 use tier::{Chunk, Cleaning, Draft, Found, Sealer};
@@ -45,10 +45,7 @@ fn read_chunk(
     chunk: &Chunk,
     handed_bytes_min: usize,
 ) -> Brought {
-    let mut buffer = Vec::new();
-    let start = block_buffer(&mut buffer, chunk.length());
-    buffer.resize(start + chunk.length(), 0);
-    read_all_at(file, chunk.offset(), &mut buffer[start..])?;
+    let (mut buffer, start) = read_aligned(file, chunk.offset(), chunk.length())?;
     let mut found = Vec::new();
     let then = chunk.open(sealer, &mut buffer[start..], &mut found);
     let then = then.map_err(|error| error.to_string())?;
@@ -121,8 +118,7 @@ impl Cleaner {
             self.cleaning = None;
             return;
         }
-        let brought = outcome.downcast::<Brought>().map(|brought| *brought);
-        match brought.unwrap_or_else(|_| Err("a job brought something else".into())) {
+        match brought(outcome) {
             Ok(records) => {
                 self.left = Some(records);
                 self.put_left(keyspace);

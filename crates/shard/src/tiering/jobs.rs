@@ -20,8 +20,27 @@ pub(super) type Brought = Result<Vec<u8>, String>;
 /// What a job brings that reads a record for somebody who waits for the value.
 pub(super) type Fetched = Result<cold::Brought, String>;
 
+/// What a job brought whose outcome is a `Result<T, String>`.
+pub(super) fn brought<T: 'static>(outcome: DiskOutcome) -> Result<T, String> {
+    let brought = outcome.downcast::<Result<T, String>>().map(|brought| *brought);
+    brought.unwrap_or_else(|_| Err("a job brought something else".into()))
+}
+
+/// Reads so many bytes of a file; where in the buffer they begin.
+pub(super) fn read_aligned(
+    file: &dyn DiskFile,
+    offset: u64,
+    length: usize,
+) -> Result<(Vec<u8>, usize), String> {
+    let mut buffer = Vec::new();
+    let start = block_buffer(&mut buffer, length);
+    buffer.resize(start + length, 0);
+    read_all_at(file, offset, &mut buffer[start..])?;
+    Ok((buffer, start))
+}
+
 /// Reads all of these bytes of a file.
-pub(super) fn read_all_at(file: &dyn DiskFile, offset: u64, into: &mut [u8]) -> Result<(), String> {
+fn read_all_at(file: &dyn DiskFile, offset: u64, into: &mut [u8]) -> Result<(), String> {
     let wanted = into.len();
     let mut at = 0;
     for part in into.chunks_mut(PART_BYTES) {
@@ -114,12 +133,8 @@ fn read_pages(
     sealer: &Sealer,
     read: &Read,
 ) -> Result<(Vec<u8>, Range<usize>), String> {
-    let mut buffer = Vec::new();
-    let start = block_buffer(&mut buffer, read.length());
-    buffer.resize(start + read.length(), 0);
-    let pages = &mut buffer[start..];
-    read_all_at(file, read.offset(), pages)?;
-    let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
+    let (mut buffer, start) = read_aligned(file, read.offset(), read.length())?;
+    let content = read.open(sealer, &mut buffer[start..]).map_err(|error| error.to_string())?;
     Ok((buffer, start + content.start..start + content.end))
 }
 
@@ -152,18 +167,14 @@ impl ColdSource for BlockingSource {
         queue.drain();
         let mut done = Vec::new();
         queue.poll(&mut done);
-        let mut brought: Vec<Option<Brought>> = reads.iter().map(|_| None).collect();
+        let mut contents: Vec<Brought> =
+            reads.iter().map(|_| Err("a job brought nothing".into())).collect();
         for (ticket, outcome) in done {
-            if let (Some(index), Ok(content)) =
-                (tickets.get(&ticket), outcome.downcast::<Brought>())
-            {
-                brought[*index] = Some(*content);
+            if let Some(index) = tickets.get(&ticket) {
+                contents[*index] = brought(outcome);
             }
         }
-        let outcome = |(read, brought): (&Read, Option<Brought>)| {
-            logged(read, brought.unwrap_or_else(|| Err("a job brought something else".into())))
-        };
-        reads.iter().zip(brought).map(outcome).collect()
+        reads.iter().zip(contents).map(|(read, content)| logged(read, content)).collect()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Cold values for a snapshot: read in the order in which they lie on the file, neighbours
-//! together, behind the reads that clients wait for. They do not come into memory for it.
+//! together, by the threads that read for clients. They do not come into memory for it.
 
 use super::TieringStatistics;
-use super::jobs::{Brought, read_record};
-use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket, block_buffer};
+use super::jobs::{Brought, read_aligned, read_record};
+use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket};
 use engine::keyspace::Keyspace;
 use engine::snapshot::{Noted, WindowId};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,11 +23,11 @@ const READING_BYTES_MAX: u64 = 2 * SPAN_BYTES_MAX;
 /// The reads of the snapshot under way. It has time for what its walk has come to, and that lies
 /// together; what is about to be changed lies anywhere, and whoever changes it may wait.
 pub(super) struct SnapshotReader {
-    lanes: [Lane; 2],
+    kinds: [WindowReads; 2],
 }
 
 /// Reads of one kind of windows.
-struct Lane {
+struct WindowReads {
     noted: Noted,
     spans: VecDeque<Span>,
     reading: BTreeMap<DiskTicket, Reading>,
@@ -89,11 +89,7 @@ struct BroughtSpan {
 /// itself.
 fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> BroughtSpan {
     let (start, length) = (span.start(), (span.end() - span.start()) as usize);
-    let mut buffer = Vec::new();
-    let aligned = block_buffer(&mut buffer, length);
-    buffer.resize(aligned + length, 0);
-    let bytes = &mut buffer[aligned..];
-    let count = file.read_at(start, bytes).map_err(|error| error.to_string());
+    let mut all = read_aligned(file, start, length);
     let mut brought = BroughtSpan {
         records: Vec::with_capacity(span.reads.len()),
         reads: span.reads.len() as u64,
@@ -102,11 +98,14 @@ fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> BroughtSpan {
     };
     for (index, read) in &span.reads {
         let from = (read.offset() - start) as usize;
-        let first = count.clone().and_then(|count| {
-            let pages = bytes[..count].get_mut(from..).unwrap_or_default();
-            let content = read.open(sealer, pages).map_err(|error| error.to_string())?;
-            Ok(pages[content].to_vec())
-        });
+        let first = match &mut all {
+            Ok((buffer, aligned)) => {
+                let pages = &mut buffer[*aligned + from..];
+                let content = read.open(sealer, pages).map_err(|error| error.to_string());
+                content.map(|content| pages[content].to_vec())
+            }
+            Err(why) => Err(why.clone()),
+        };
         let content = first.or_else(|why| {
             let second = read_record(file, sealer, read);
             brought.reads += 1;
@@ -119,7 +118,7 @@ fn read_span(file: &dyn DiskFile, sealer: &Sealer, span: &Span) -> BroughtSpan {
     brought
 }
 
-impl Lane {
+impl WindowReads {
     fn new(noted: Noted) -> Self {
         Self { noted, spans: VecDeque::new(), reading: BTreeMap::new(), reading_bytes: 0 }
     }
@@ -161,7 +160,7 @@ impl Lane {
 
 impl Default for SnapshotReader {
     fn default() -> Self {
-        Self { lanes: [Noted::Changed, Noted::Walked].map(Lane::new) }
+        Self { kinds: [Noted::Changed, Noted::Walked].map(WindowReads::new) }
     }
 }
 
@@ -174,8 +173,8 @@ impl SnapshotReader {
         sealer: &Arc<Sealer>,
         queue: &mut dyn DiskQueue,
     ) {
-        for lane in &mut self.lanes {
-            lane.go_on(keyspace, file, sealer, queue);
+        for kind in &mut self.kinds {
+            kind.go_on(keyspace, file, sealer, queue);
         }
     }
 
@@ -187,7 +186,7 @@ impl SnapshotReader {
         keyspace: &mut Keyspace,
         statistics: &mut TieringStatistics,
     ) {
-        let window = self.lanes.iter_mut().find_map(|lane| lane.take(ticket));
+        let window = self.kinds.iter_mut().find_map(|kind| kind.take(ticket));
         let Some(window) = window else { return };
         let Ok(span) = outcome.downcast::<BroughtSpan>() else { return };
         statistics.reads += span.reads;

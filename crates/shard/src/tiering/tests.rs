@@ -385,6 +385,37 @@ fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
     assert!(tiered.keyspace.cold_keys() > cold_keys, "what was held is free");
 }
 
+#[test]
+fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something() {
+    let mut tiered = Tiered::new();
+    for number in 0..100 {
+        let effect = Effect::SetString { value: &[1; 990], expire_at: None };
+        tiered.apply(&format!("key{number}"), &effect);
+    }
+    let limit = tiered.keyspace.used_bytes() as u64 - 36_000;
+    tiered.keyspace.settings.maxmemory = limit;
+    let room = |tiered: &mut Tiered, at: u64| {
+        let Tiered { tiering, keyspace, .. } = tiered;
+        tiering.poll(keyspace, MonotonicNanos(at), &mut Vec::new());
+        tiering.make_room(keyspace, 0, NOW)
+    };
+    // The buffers take some, and are not written.
+    assert_eq!(room(&mut tiered, 1), Made::Behind);
+    assert_eq!(room(&mut tiered, SECOND), Made::Behind);
+    assert_eq!(room(&mut tiered, SECOND + 1), Made::Done);
+    // Whoever made room otherwise made it for a moment.
+    tiered.keyspace.settings.maxmemory = limit * 2;
+    assert_eq!(room(&mut tiered, SECOND + 2), Made::Done);
+    tiered.keyspace.settings.maxmemory = limit;
+    assert_eq!(room(&mut tiered, SECOND + 3), Made::Done, "it counts as full");
+    for _ in 0..10 {
+        tiered.writes.run();
+        room(&mut tiered, SECOND + 4);
+    }
+    tiered.keyspace.settings.maxmemory = tiered.keyspace.used_bytes() as u64 - 36_000;
+    assert_eq!(room(&mut tiered, SECOND + 5), Made::Behind, "it takes values again");
+}
+
 /// As [`LIMITS`], with long records, which are pieces of their own; and values that are encoded and
 /// decoded as long ones are.
 fn long_limits() -> TieringLimits {
@@ -528,7 +559,8 @@ fn reads_under_way_take_a_part_of_maxmemory_and_count_with_what_is_made_of_them(
             assert!(tiered.fetch(key), "it lies on the file");
         }
         assert_eq!(tiered.reads.jobs().queued.len(), at_once, "{share}");
-        assert_eq!(coming(&tiered), at_once * 2 * bytes);
+        let waited_for = keys.len() * WANTED_BYTES;
+        assert_eq!(coming(&tiered), at_once * 2 * bytes + waited_for);
         assert_eq!(tiered.keyspace.used_bytes(), used + coming(&tiered));
         while coming(&tiered) > 0 {
             // What was read and is not taken up yet still counts.
@@ -545,7 +577,7 @@ fn reads_under_way_take_a_part_of_maxmemory_and_count_with_what_is_made_of_them(
     tiered.push("four", 9000);
     tiered.keyspace.spill_all(NOW);
     assert!(tiered.fetch("four"), "a thread decodes it");
-    assert_eq!(coming(&tiered), read_bytes(&tiered, "four"));
+    assert_eq!(coming(&tiered), read_bytes(&tiered, "four") + WANTED_BYTES);
 }
 
 #[test]

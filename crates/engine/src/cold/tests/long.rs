@@ -4,6 +4,7 @@ use super::*;
 use crate::effect::{Fields, Ids};
 use crate::stream_id::StreamId;
 use crate::value::stored::kind_of;
+use base::time::SECOND;
 
 /// Values of more than a few elements take several slices.
 const SLICES: ColdLimits = ColdLimits {
@@ -285,6 +286,8 @@ fn a_snapshot_that_begins_amid_an_encoding_has_the_value_and_it_goes_later() {
         let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(8));
         crate::load::Loader::new(&bytes[..], NOW).load_all(&mut loaded).expect("it is whole");
         assert_eq!(Digest::of_keyspace(&loaded), digest);
+        // It was encoded in vain before.
+        keyspace.cold_mut().expect("it has a store").now = MonotonicNanos(2 * SECOND);
         spill_in_turns(&mut keyspace, &file, 1000);
         assert!(keyspace.cold_place(HERE, b"hash").is_some());
         assert_eq!(Digest::of_keyspace(&keyspace), digest);

@@ -15,6 +15,7 @@ use resp::{ArgumentRanges, Decoded, Decoder, hint};
 use std::ops::Range;
 
 /// What the rest of a turn may still execute.
+#[derive(Clone, Copy)]
 struct Share {
     requests: usize,
     reply_bytes: usize,
@@ -132,16 +133,15 @@ impl Server {
             self.core.begin_lap();
         }
         self.core.put_off = 0;
-        if self.suspended.is_none() {
-            // However many have what they waited for, others have their turn.
-            let half = share.half();
-            let mut left = share.half();
-            self.execute_resuming(&mut left);
-            share.requests -= half.requests - left.requests;
-            share.reply_bytes -= half.reply_bytes - left.reply_bytes;
-        }
+        // However many have what they waited for, others have their turn.
+        let mut half = share.half();
+        self.execute_resuming(&mut share, &mut half);
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
+                if turn > 0 && self.core.has_cold() && self.suspended.is_none() {
+                    self.take_arrived();
+                    self.execute_resuming(&mut share, &mut half);
+                }
                 self.look_ahead();
             }
             let is_over = share.is_used_up() || bytes_left == 0 || !self.takes_requests();
@@ -175,8 +175,16 @@ impl Server {
     }
 
     /// Executes the parked requests of those who need not wait any more, in the order in which that
-    /// came about, as far as the share of the turn allows.
-    fn execute_resuming(&mut self, share: &mut Share) {
+    /// came about, as far as `left` allows, which is a part of the turn's share.
+    fn execute_resuming(&mut self, share: &mut Share, left: &mut Share) {
+        let before = *left;
+        self.resume_each(left);
+        share.requests = share.requests.saturating_sub(before.requests - left.requests);
+        let reply_bytes = before.reply_bytes - left.reply_bytes;
+        share.reply_bytes = share.reply_bytes.saturating_sub(reply_bytes);
+    }
+
+    fn resume_each(&mut self, share: &mut Share) {
         for _ in 0..self.core.clients.resuming.len() {
             let is_over = share.is_used_up() || self.suspended.is_some();
             if is_over || self.is_stalled() || !self.core.may_execute() {
@@ -353,7 +361,8 @@ impl Server {
             let args = scratch.args(parsed, bytes);
             // The gate has not judged it yet, and what finds its keys asks for those that must be
             // there.
-            if self.core.process.catalog.command(id).admits(args.len()) {
+            let command = self.core.process.catalog.command(id);
+            if command.admits(args.len()) && self.core.allows(client, command, args) {
                 self.core.fetch_ahead(client, id, args);
             }
         }

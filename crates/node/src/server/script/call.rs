@@ -110,7 +110,7 @@ impl Server {
         self.admit_write(script, command).map_err(refused)?;
         let is_short = script.is_short && !script.allows_oom && !script.has_written;
         if is_short && command.demand.has(Demand::ROOM) && !script.is_master() {
-            return Err(refused(crate::server::gate::OUT_OF_MEMORY));
+            return Err(refused(Refusal::OUT_OF_MEMORY));
         }
         script.has_written |= command.flags.contains(Flags::WRITE);
         if self.is_elsewhere(script, command, args) {
