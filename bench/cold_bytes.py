@@ -54,5 +54,5 @@ def told(server):
 
 
 def over_name(row):
-    """Bytes a key, less its name, without what waits to be written."""
-    return (row["used"] - row["buffered"]) / max(1, row["keys"]) - tiered.KEY_BYTES
+    """Bytes a key, less its name."""
+    return row["used"] / max(1, row["keys"]) - tiered.KEY_BYTES

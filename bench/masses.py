@@ -10,6 +10,7 @@ import time
 
 import load
 import tiered
+from harness.info import info_fields
 from harness.server import die_with_parent
 from harness.waiting import wait_for
 from scene import FIRST
@@ -37,7 +38,8 @@ TELLING_KEYS_A_SECOND = 50_000
 
 def run(options, note):
     """Returns {"keys", "idle": {"seconds", "written"}, "deeds": {deed: [{"cold", "took_seconds", "before": [worst
-    answer of each second, ms], "during", "after"} of each turn]}}."""
+    answer of each second, ms], "during", "after", "turn_before": the loop's longest turn, ms, "turn": and from the
+    deed on} of each turn]}}."""
     keys = tiered.scaled(KEYS, options.scale, 100_000)
     found = {"keys": keys, "idle": None, "deeds": {}}
     server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
@@ -74,12 +76,16 @@ def idle(server, seconds):
 
 def watched(server, at, deed):
     """What a bystander waited before the deed, during it and after it. It begins at this time, or soon."""
-    with Bystander(server) as bystander:
+    with Bystander(server) as bystander, server.client(timeout=DEED_SECONDS_MAX) as client:
+        client.call("CONFIG", "RESETSTAT")
         time.sleep(BEFORE_SECONDS if at is None else max(0.0, at - time.time()))
+        turn_before = longest_turn(client)
+        client.call("CONFIG", "RESETSTAT")
         began = time.monotonic()
         deed()
         ended = time.monotonic()
         time.sleep(AFTER_SECONDS)
+        turn = longest_turn(client)
         if not bystander.alive():
             raise SystemExit(f"the bystander ended: {server.log_tail()}")
     phases = {"before": [], "during": [], "after": []}
@@ -87,7 +93,12 @@ def watched(server, at, deed):
         second = row["second"]
         phase = "before" if second < int(began) else "during" if second <= int(ended) else "after"
         phases[phase].append(row["max_ms"])
-    return {"took_seconds": ended - began, **phases}
+    return {"took_seconds": ended - began, "turn_before": turn_before, "turn": turn, **phases}
+
+
+def longest_turn(client):
+    """Of the loop, in milliseconds."""
+    return int(info_fields(client.call("INFO", "stats"))["kiln_eventloop_duration_max"]) / 1000
 
 
 class Bystander:

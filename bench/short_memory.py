@@ -1,5 +1,6 @@
 """Five times as much data as memory, in a control group that has a quarter more than `maxmemory`: what the server takes
-while it is loaded, while it takes a snapshot, while all keys are rewritten, and while both happen.
+while it is loaded, while it takes a snapshot, while all keys are rewritten, and while both happen; and what a replica
+takes, in a group of its own, until it has all that.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import time
 
 import load
 import scene
+import small_replica
 import tiered
 from harness.resp import Disconnected
 
@@ -22,7 +24,7 @@ DEATH_SECONDS = 10
 
 def run(options, note):
     """Returns {"keys", "maxmemory", "group_bytes", "phases": {phase: {"used", "resident", "took_seconds", "requests",
-    "refused"}}, "outcome"}: the most that was seen of each."""
+    "refused"}}, "outcome"}: the most there had been of each by then, in that process."""
     keys = tiered.scaled(KEYS, options.scale, 50_000)
     maxmemory = int(keys * tiered.WARM_KEY_BYTES * tiered.MEMORY_SHARE) + tiered.BUFFER_BYTES
     group_bytes = tiered.group_bytes_for(maxmemory)
@@ -40,6 +42,10 @@ def run(options, note):
                      f"{row['resident'] / group_bytes:.0%} of the group's, {row['refused']:,} of {row['requests']:,} "
                      f"SETs refused, {row['took_seconds']:.0f} s")
             found["cold_share"] = tiered.cold_share(server)
+            phase = "a replica's start"
+            row = found["phases"][phase] = joined(server, maxmemory, group_bytes, keys)
+            note(f"{phase}: used_memory {row['used'] / maxmemory:.1%} of maxmemory, resident "
+                 f"{row['resident'] / group_bytes:.0%} of the group's, {row['took_seconds']:.0f} s")
         except (SystemExit, OSError, Disconnected) as error:
             # Its connections close before it is seen to be dead.
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -68,8 +74,18 @@ def watched(server, acts, row):
             row.update(took_seconds=time.monotonic() - began, used=watch.used, resident=watch.resident)
 
 
+def joined(primary, maxmemory, group_bytes, keys):
+    """A replica with as little memory loads what the primary has, and reads its log to the end."""
+    began = time.monotonic()
+    replica = small_replica.replica_of(primary, maxmemory, keys)
+    with tiered.limited(replica, group_bytes, "-joining"):
+        row = {"requests": 0, "refused": 0}
+        watched(replica, lambda: (small_replica.catch_up(primary, replica), (0, 0))[1], row)
+    return {**row, "took_seconds": time.monotonic() - began}
+
+
 class Watch(scene.Watcher):
-    """The most that a server says it uses, and that is in RAM of it."""
+    """The most that a server says it has used, before anything left for that, and that was in RAM of it."""
 
     def __init__(self, server):
         super().__init__()
@@ -80,8 +96,8 @@ class Watch(scene.Watcher):
         with contextlib.suppress(OSError, Disconnected), self.server.client(timeout=600) as client:
             while not self.stopping.wait(SAMPLE_SECONDS):
                 told = tiered.info_fields(client.call("INFO", "memory"))
-                self.used = max(self.used, int(told["used_memory"]))
-                self.resident = max(self.resident, self.server.resident_bytes())
+                self.used = int(told["used_memory_peak"])
+                self.resident = self.server.resident_peak_bytes()
 
 
 def loaded(server, keys):

@@ -2,7 +2,6 @@
 replica's memory: how long it is behind, and whether it has the same data in the end. The replica has core 0 for itself.
 """
 
-import contextlib
 import time
 
 import load
@@ -15,7 +14,9 @@ KEYS = 500_000
 MEMORY_SHARE = 0.25
 RATE = 50_000
 SECONDS = 15
-CONNECTIONS = 50
+# As many as come together from a connection: the primary shares its core with the load, and does not get to so many
+# changes one by one.
+CONNECTIONS, PIPELINE = 50, 8
 SAMPLE_SECONDS = 0.1
 CATCH_UP_SECONDS_MAX = 120.0
 
@@ -58,24 +59,21 @@ def fill(server, keys):
     load.save(server)
 
 
-@contextlib.contextmanager
 def replica_of(primary, maxmemory, keys):
-    """A member of the same shard that reads the primary's log."""
+    """A member of the same shard, not yet started, that reads the primary's log."""
     data = primary.directory / "data"
     log, snapshots = data / "log", data / "snapshots"
-    server = tiered.with_tier(maxmemory, tiered.tier_bytes_for(keys),
-                              ["--transaction-log", f"file:{log}", "--snapshot-store", f"file:{snapshots}",
-                               "--enable-debug-command", "yes"])
-    with server:
-        yield server
+    return tiered.with_tier(maxmemory, tiered.tier_bytes_for(keys),
+                            ["--transaction-log", f"file:{log}", "--snapshot-store", f"file:{snapshots}",
+                             "--enable-debug-command", "yes"])
 
 
 def one_turn(primary, replica, keys, seconds, turn):
     before = fetched(replica)
     with Behind(primary, replica) as behind:
-        seen = load.generate(primary.port, "--rate", str(RATE), "--connections", str(CONNECTIONS), "--keyspace",
-                             str(keys), "--value", str(FIELD_BYTES), "--seconds", str(seconds), "--seed",
-                             str(turn + 1), *CHANGES)
+        seen = load.generate(primary.port, "--rate", str(RATE), "--connections", str(CONNECTIONS), "--pipeline",
+                             str(PIPELINE), "--keyspace", str(keys), "--value", str(FIELD_BYTES), "--seconds",
+                             str(seconds), "--seed", str(turn + 1), *CHANGES)
     return {"changes_per_second": seen["requests_per_second"], "behind_seconds": behind.seen,
             "fetched": fetched(replica) - before, "equal": wait_until_equal(primary, replica)}
 
@@ -108,6 +106,14 @@ class Behind(scene.Watcher):
 
 def wait_until_equal(primary, replica):
     """Whether the replica has the same data once it has come as far."""
+    catch_up(primary, replica)
+    with primary.client(timeout=scene.SNAPSHOT_SECONDS_MAX) as ahead, \
+            replica.client(timeout=scene.SNAPSHOT_SECONDS_MAX) as behind:
+        return ahead.call("DEBUG", "DIGEST") == behind.call("DEBUG", "DIGEST")
+
+
+def catch_up(primary, replica):
+    """Waits until the replica has come as far as its primary."""
     with primary.client(timeout=scene.SNAPSHOT_SECONDS_MAX) as ahead, \
             replica.client(timeout=scene.SNAPSHOT_SECONDS_MAX) as behind:
         deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
@@ -115,4 +121,3 @@ def wait_until_equal(primary, replica):
             if time.monotonic() > deadline:
                 raise SystemExit(f"the replica does not come as far: {replica.log_tail()}")
             time.sleep(0.05)
-        return ahead.call("DEBUG", "DIGEST") == behind.call("DEBUG", "DIGEST")

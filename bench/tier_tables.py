@@ -20,7 +20,8 @@ core 1. What it is about: [tiers.md](../operations/tiers.md),
 
 ## Goals
 
-A ratio is taken within each turn. Found is the median of the turns, and their range.
+A ratio is taken within each turn. Found is the median of the turns, and their range; the median is what counts, but
+for what is asked *each time*.
 
 {goals}
 """
@@ -82,7 +83,7 @@ MASSES = """## Many cold keys that go at once
 {keys:,} keys of 500 bytes, and a bystander with {connections} connections, for which a PING or a GET of a key in memory
 falls due each millisecond. Its times count from then, so that a server that stops delays all that was due. *DEL* and
 *UNLINK*: {batch} keys at a time from {clients} clients. *Expiry*: all at the same millisecond, and nobody asks for them.
-Answers are the slowest ones, in ms.
+Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting.
 
 {table}
 Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
@@ -90,7 +91,8 @@ Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
 SCARCE = """## Little memory
 
 {keys:,} keys of 500 bytes, five times `maxmemory`, in a control group of {group:.0f} MiB, a quarter more than `maxmemory`.
-The most that was seen each 50 ms; *resident* counts the program's own pages, some MiB, which the group does not.
+Each row has the most there had been by then: `used_memory` before anything left for its sake (`used_memory_peak`), and
+what was resident, which counts the program's own pages, some MiB; the group does not. A replica has its own group.
 SETs are random but for the load. The server, at the end: **{outcome}**.
 
 {table}
@@ -105,8 +107,7 @@ a second go to any of them. The replica has a tier, and of memory {share:.0%} of
 
 BYTES = """## Memory of a cold key
 
-`used_memory` with cold keys alone, less what it is with none, by key, less the name; without what waits in buffers to
-be written. The table doubles as it grows, so its part differs with the number of keys.
+`used_memory` with cold keys alone, less what it is with none, by key, less the name. The table doubles as it grows, so its part differs with the number of keys.
 
 {table}"""
 
@@ -120,6 +121,7 @@ OFF_MIN = 0.98
 AMPLIFICATION_MAX = 6.0
 END_MIN = 0.5
 WORST_MS_MAX = 50.0
+TURN_MS_MAX = 2.0
 USED_MAX = 1.01
 # How far behind its primary a small replica may be, and what of the rate the load must have reached.
 BEHIND_SECONDS_MAX = 2.0
@@ -149,6 +151,10 @@ class Goals:
 
     def at_most(self, text, found, most, unit=" ×"):
         self.add(text, f"≤ {most}{unit}", shown(found, unit), statistics.median(found) <= most)
+
+    def never_above(self, text, found, most, unit=" ×"):
+        """As `at_most`, of what must hold each time."""
+        self.add(text, f"≤ {most}{unit} each time", shown(found, unit), max(found) <= most)
 
     def add(self, text, asked, found, is_met):
         self.rows.append([text, asked, found, "yes" if is_met else "**no**"])
@@ -189,14 +195,15 @@ def overwrite_goals(all_goals, found):
     all_goals.at_most("overwritten: bytes written for each one moved", [overwrite.amplification(found)],
                       AMPLIFICATION_MAX, "")
     all_goals.at_least("overwritten: throughput at the end against the start", [end / start], END_MIN)
-    all_goals.at_most("overwritten: the file against tier-max, at every second", files(found), 1.0)
+    all_goals.never_above("overwritten: the file against tier-max", files(found), 1.0)
 
 
 def masses_goals(all_goals, found):
     for deed, runs in found["deeds"].items():
         worst = [max(run["during"] + run["after"]) for run in runs]
-        all_goals.at_most(f"{runs[0]['cold']:,} cold keys go by {deed}: a bystander's slowest answer", worst,
-                          WORST_MS_MAX, " ms")
+        keys = f"{runs[0]['cold']:,} cold keys go by {deed}"
+        all_goals.never_above(f"{keys}: a bystander's slowest answer", worst, WORST_MS_MAX, " ms")
+        all_goals.never_above(f"{keys}: the longest turn of the loop", [run["turn"] for run in runs], TURN_MS_MAX, " ms")
     all_goals.add("idle: bytes written", "0", f"{found['idle']['written']:,}", found["idle"]["written"] == 0)
 
 
@@ -216,8 +223,8 @@ def replica_goals(all_goals, found):
     rows = found["turns"]
     reached = [row["changes_per_second"] / found["asked"] for row in rows]
     all_goals.at_least("a small replica: changes, against those asked for", reached, RATE_REACHED)
-    all_goals.at_most("a small replica: behind at most", [max(row["behind_seconds"]) for row in rows],
-                      BEHIND_SECONDS_MAX, " s")
+    all_goals.never_above("a small replica: behind", [max(row["behind_seconds"]) for row in rows], BEHIND_SECONDS_MAX,
+                          " s")
     is_equal = all(row["equal"] for row in rows)
     all_goals.add("a small replica: its data in the end", "equal", "equal" if is_equal else "different", is_equal)
 
@@ -335,10 +342,12 @@ def masses_part(found):
         lines.append([deed, f"{statistics.median(run['cold'] for run in runs):,.0f}",
                       ranged([run["took_seconds"] for run in runs], ".1f"),
                       *(ranged([max(run[phase], default=0.0) for run in runs], ".1f")
-                        for phase in ("before", "during", "after"))])
+                        for phase in ("before", "during", "after")),
+                      *(ranged([run[turn] for run in runs], ".1f") for turn in ("turn_before", "turn"))])
     return MASSES.format(keys=found["keys"], connections=masses.BYSTANDER_CONNECTIONS, batch=masses.BATCH,
                          clients=masses.CONNECTIONS, table=table(
-                             ["", "cold keys", "took, s", "slowest before", "during", "after"], lines), **found["idle"])
+                             ["", "cold keys", "took, s", "slowest before", "during", "after", "longest turn before",
+                              "during and after"], lines), **found["idle"])
 
 
 def scarce_part(found):

@@ -44,7 +44,7 @@ EXTSTORE_BYTES_MIN = 1 << 30
 # default one in 2000 does. What stays of a value in memory is of another size, for which pages must be freed: it looks
 # for them as often as it may. Even so it drops values if it is filled faster than this, on the machine of
 # docs/measurements/tiers.md.
-EXTSTORE_OPTIONS = "ext_threads=4,ext_recache_rate=1,slab_automove_window=3"
+EXTSTORE_OPTIONS = "ext_threads=16,ext_recache_rate=1,slab_automove_window=3"
 EXTSTORE_FILL_RATE = 12_000
 
 SWAP_SECONDS_MAX = 600
@@ -82,9 +82,10 @@ def limited(server, limit_bytes, name=""):
     """Starts a server in a control group for memory; yields the group."""
     group = scarce.Group(name)
     with contextlib.closing(group), contextlib.closing(server):
-        server.start()
+        server.launch()
         group.take(server.pid)
         group.allow(limit_bytes)
+        server.wait_ready()
         yield group
 
 

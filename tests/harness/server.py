@@ -184,6 +184,11 @@ class Server:
         pages = int(pathlib.Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def resident_peak_bytes(self):
+        """The most that ever was in RAM, from /proc/PID/status."""
+        lines = pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
     def cpu_seconds(self):
         """User and system time of all threads since the start, from /proc/PID/stat."""
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
