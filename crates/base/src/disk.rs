@@ -235,13 +235,19 @@ impl DiskRead {
 pub trait DiskQueue: Send {
     fn submit(&mut self, job: DiskJob) -> DiskTicket;
     /// Submits a read. A queue may have the system read, where that costs less than a thread that
-    /// waits; otherwise this is a job as any other.
+    /// waits; otherwise this is a job as any other. It may be kept back until
+    /// [`Self::begin_reads`], so that reads begin together.
     fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
         self.submit(Box::new(move || read.run()))
     }
+    /// Begins the reads that were kept back. So does whoever polls or drains.
+    fn begin_reads(&mut self) {}
     /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
     /// ended.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
+    /// Lets the loop sleep on until so many outcomes lie there, where the first one would wake it.
+    /// It has another reason to wake up before long. Queues need not follow this.
+    fn wake_from(&mut self, _outcomes: usize) {}
     /// Whether the queue has the system do some of the submitted reads.
     fn has_ring(&self) -> bool {
         false

@@ -21,6 +21,17 @@ const EFFECTS_AHEAD: usize = 16;
 /// time, and the more there are the less they wait for each other.
 const FETCHES_AHEAD: usize = 256;
 
+/// Values that a record will change.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub struct Foreseen {
+    /// Of those that are not in memory: the hash of the key, and where the value lies.
+    pub cold: Vec<(KeyHash, Place)>,
+    /// Hashes of keys whose values are in memory, or of which there is none yet.
+    pub warm: Vec<KeyHash>,
+    /// There are no others.
+    pub are_all: bool,
+}
+
 /// A record's payload that cannot be applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApplyError {
@@ -87,31 +98,33 @@ impl Keyspace {
         }
     }
 
-    /// Where the values lie that a record's payload will change, and the hashes of their keys, as
-    /// far as they are not in memory now; `bytes_max` of them, as they lie in the store, and
-    /// whether these are all. One value may exceed that if `one_exceeds`. A payload that is damaged
-    /// or does not fit is left to [`Self::apply_payload`].
-    pub fn foresee_values(
-        &self,
-        payload: &[u8],
-        bytes_max: usize,
-        one_exceeds: bool,
-    ) -> (Vec<(KeyHash, Place)>, bool) {
-        let (mut values, mut bytes) = (Vec::new(), 0);
+    /// The values that a record's payload will change, as far as `bytes_max` of those go that are
+    /// not in memory now, as they lie in the store. One of these may exceed that if `one_exceeds`.
+    /// A payload that is damaged or does not fit is left to [`Self::apply_payload`].
+    pub fn foresee_values(&self, payload: &[u8], bytes_max: usize, one_exceeds: bool) -> Foreseen {
+        let mut foreseen = Foreseen { are_all: true, ..Foreseen::default() };
         if self.cold_keys() == 0 {
-            return (values, true);
+            return foreseen;
         }
+        let mut bytes = 0;
         let mut decoder = EffectDecoder::new(payload);
         while let Ok(Some((database, key, effect))) = decoder.next_effect() {
-            if let Some(place) = self.changed_place(database, key, &effect) {
-                bytes += place.length();
-                if bytes > bytes_max && !(one_exceeds && values.is_empty()) {
-                    return (values, false);
-                }
-                values.push((self.hash(key), place));
+            if !self.changes_value_of(database, key, &effect) {
+                continue;
             }
+            let hash = self.hash(key);
+            let Some(place) = self.cold_place(database, key) else {
+                foreseen.warm.push(hash);
+                continue;
+            };
+            bytes += place.length();
+            if bytes > bytes_max && !(one_exceeds && foreseen.cold.is_empty()) {
+                foreseen.are_all = false;
+                return foreseen;
+            }
+            foreseen.cold.push((hash, place));
         }
-        (values, true)
+        foreseen
     }
 
     /// Asks the processor for the entries that a batch will change. The databases that it names may

@@ -22,6 +22,9 @@ use tier::Place;
 const BYTES_MAX: usize = 1 << 20;
 const MEMORY_SHARE: u64 = 16;
 
+/// Values that are in memory and must stay until the records come that change them.
+const WARM_MAX: usize = 4096;
+
 /// Records that are looked into at a time, whatever they change.
 const RECORDS_MAX: usize = 1024;
 
@@ -33,13 +36,18 @@ pub(crate) struct Foresight {
     /// Values that were asked for, of all of them, and their bytes.
     values: usize,
     bytes: usize,
+    /// Values that are in memory, and stay.
+    warm: usize,
     /// A record that needs more than there was room for, beside so many bytes.
     refused: Option<(Sequence, usize)>,
 }
 
+#[derive(Default)]
 struct Foreseen {
     sequence: Sequence,
     values: Vec<(KeyHash, Place)>,
+    /// Those that are in memory.
+    warm: Vec<KeyHash>,
     /// So many of them have come.
     arrived: usize,
     bytes: usize,
@@ -73,13 +81,20 @@ impl Foresight {
                 return;
             }
             let payload = replayer.foresee(bytes).unwrap_or_default();
-            let (values, are_all) = keyspace.foresee_values(&payload, room, is_first);
-            if !are_all && !is_first {
+            let found = keyspace.foresee_values(&payload, room, is_first);
+            if !found.are_all && !is_first {
                 self.refused = Some((sequence, self.bytes));
                 return;
             }
-            let mut foreseen = Foreseen { sequence, values: Vec::new(), arrived: 0, bytes: 0 };
-            for (hash, place) in values {
+            let mut foreseen = Foreseen { sequence, ..Foreseen::default() };
+            if let Some(cold) = keyspace.cold_mut() {
+                // They must not leave before the record comes. However many there are, others may.
+                let room = WARM_MAX.saturating_sub(self.warm);
+                foreseen.warm = found.warm;
+                foreseen.warm.truncate(room);
+                foreseen.warm.iter().for_each(|hash| cold.pin(*hash));
+            }
+            for (hash, place) in found.cold {
                 if let Some(cold) = keyspace.cold_mut() {
                     cold.pin(hash);
                 }
@@ -90,6 +105,7 @@ impl Foresight {
             }
             self.bytes += foreseen.bytes;
             self.values += foreseen.values.len();
+            self.warm += foreseen.warm.len();
             self.looked_into.push_back(foreseen);
         }
     }
@@ -114,6 +130,7 @@ impl Foresight {
         while let Some(foreseen) = self.looked_into.pop_front_if(is_it) {
             self.bytes -= foreseen.bytes;
             self.values -= foreseen.values.len();
+            self.warm -= foreseen.warm.len();
             foreseen.unpin(keyspace);
         }
     }
@@ -121,7 +138,7 @@ impl Foresight {
     /// None of the records will be applied.
     pub fn forget(&mut self, keyspace: &mut Keyspace) {
         self.looked_into.drain(..).for_each(|foreseen| foreseen.unpin(keyspace));
-        (self.bytes, self.values, self.refused) = (0, 0, None);
+        (self.bytes, self.values, self.warm, self.refused) = (0, 0, 0, None);
     }
 
     /// Moves values out of memory, as [`Tiering::make_room`] does, for who applies the records:
@@ -137,7 +154,7 @@ impl Foresight {
                 cold.set_own_pins(pins);
             }
         };
-        set_own(keyspace, self.values);
+        set_own(keyspace, self.values + self.warm);
         let made = tiering.make_room(keyspace, 0, now);
         set_own(keyspace, 0);
         made
@@ -148,6 +165,7 @@ impl Foreseen {
     fn unpin(&self, keyspace: &mut Keyspace) {
         let Some(cold) = keyspace.cold_mut() else { return };
         self.values.iter().for_each(|(hash, _)| cold.unpin(*hash));
+        self.warm.iter().for_each(|hash| cold.unpin(*hash));
     }
 }
 

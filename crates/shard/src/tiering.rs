@@ -130,13 +130,21 @@ pub struct Tiering {
     rests_until: Option<MonotonicNanos>,
     /// When it was last polled.
     now: MonotonicNanos,
-    /// Since when whoever needs memory has been waiting for writes, and when one arrived last.
+    late: Late,
+    done: Vec<(DiskTicket, DiskOutcome)>,
+    /// See [`Self::be_patient`].
+    is_patient: bool,
+    pub statistics: TieringStatistics,
+}
+
+/// How long whoever needs memory has been waiting for writes.
+struct Late {
+    /// Since when.
     behind_since: Option<MonotonicNanos>,
+    /// When a write arrived last.
     written_at: MonotonicNanos,
     /// It was waited for in vain: until a write arrives nobody waits for it.
     counts_as_full: bool,
-    done: Vec<(DiskTicket, DiskOutcome)>,
-    pub statistics: TieringStatistics,
 }
 
 /// A record that somebody waits for.
@@ -184,6 +192,13 @@ pub const WANTED_BYTES: usize = 256;
 /// Tries to read a record before its value counts as lost.
 const TRIES_MAX: u32 = 2;
 
+impl Default for Late {
+    fn default() -> Self {
+        let written_at = MonotonicNanos(0);
+        Self { behind_since: None, written_at, counts_as_full: false }
+    }
+}
+
 impl Tiering {
     pub fn new(files: TierFiles, mut limits: TieringLimits, capacity_bytes: u64) -> Self {
         let TierFiles { file, room_bytes, reads, writes, urgent, keys } = files;
@@ -209,10 +224,9 @@ impl Tiering {
             snapshot: SnapshotReader::default(),
             rests_until: None,
             now: MonotonicNanos(0),
-            behind_since: None,
-            written_at: MonotonicNanos(0),
-            counts_as_full: false,
+            late: Late::default(),
             done: Vec::new(),
+            is_patient: false,
             statistics: TieringStatistics::default(),
         }
     }
@@ -237,8 +251,8 @@ impl Tiering {
         self.cleaner = Cleaner::default();
         self.snapshot = SnapshotReader::default();
         self.rests_until = None;
-        self.behind_since = None;
-        self.counts_as_full = false;
+        self.late.behind_since = None;
+        self.late.counts_as_full = false;
         self.statistics = TieringStatistics::default();
         let generations = self.generations.clone();
         let tier = Tier::after(self.limits.tier, self.capacity_bytes, generations);
@@ -328,6 +342,21 @@ impl Tiering {
         self.reads.has_ring() && self.file.direct_place(0).is_some()
     }
 
+    /// Begins the reads that were asked for since the last call, or since they were polled:
+    /// together, which costs less. Before whoever asked for them waits.
+    pub fn begin_reads(&mut self) {
+        self.reads.begin_reads();
+    }
+
+    /// Whether nobody waits for a single read, but all for many: then the loop is woken for some of
+    /// them together. Whoever says so wakes up by himself before long.
+    pub fn be_patient(&mut self, is_patient: bool) {
+        if is_patient != self.is_patient {
+            self.is_patient = is_patient;
+            self.reads.wake_from(if is_patient { self.limits.reads_max / 2 } else { 1 });
+        }
+    }
+
     /// Reads that are under way at a time, at most.
     pub fn reads_max(&self) -> usize {
         self.limits.reads_max
@@ -385,6 +414,7 @@ impl Tiering {
         let (bytes_max, writes) = (self.limits.shrunk_bytes_max, &mut *self.writes);
         self.shrinker.go_on(keyspace, now, bytes_max, &self.file, writes);
         self.read_for_snapshot(keyspace);
+        self.begin_reads();
         self.submit_writes(keyspace);
         keyspace.release_flushed(self.limits.released_per_turn);
     }
@@ -393,6 +423,7 @@ impl Tiering {
     pub fn take_arrived(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
         self.take_reads(keyspace, arrived);
         self.submit_reads(keyspace);
+        self.begin_reads();
     }
 
     fn take_reads(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
@@ -459,8 +490,8 @@ impl Tiering {
                 Ok(Ok(bytes)) => {
                     self.statistics.written_bytes += bytes;
                     self.rests_until = None;
-                    self.written_at = self.now;
-                    self.counts_as_full = false;
+                    self.late.written_at = self.now;
+                    self.late.counts_as_full = false;
                     cold.tier.written(id);
                 }
                 Ok(Err(error)) => {
@@ -524,24 +555,24 @@ impl Tiering {
         for _ in 0..SPILL_STEPS_MAX {
             let over = keyspace.bytes_over_limit(beside);
             if over == 0 {
-                self.behind_since = None;
+                self.late.behind_since = None;
                 return Made::Done;
             }
             match self.spill(keyspace, over, now) {
                 Spilled::Enough | Spilled::More => {}
                 // It goes on whatever the file does.
                 Spilled::Behind if keyspace.has_flushed() => return Made::Behind,
-                Spilled::Behind if self.counts_as_full => return Made::Done,
+                Spilled::Behind if self.late.counts_as_full => return Made::Done,
                 Spilled::Behind => {
-                    let since = *self.behind_since.get_or_insert(self.now);
+                    let since = *self.late.behind_since.get_or_insert(self.now);
                     // As long as some writes arrive it only takes its time.
-                    let waits = self.now.since(since.max(self.written_at)) < BEHIND_NANOS_MAX;
-                    self.counts_as_full = !waits;
+                    let waits = self.now.since(since.max(self.late.written_at)) < BEHIND_NANOS_MAX;
+                    self.late.counts_as_full = !waits;
                     return if waits { Made::Behind } else { Made::Done };
                 }
                 Spilled::Nothing => {
                     // It is full, and not late.
-                    self.behind_since = None;
+                    self.late.behind_since = None;
                     return Made::Done;
                 }
             }
@@ -551,6 +582,6 @@ impl Tiering {
 
     /// Since when whoever needs memory has been waiting for writes.
     pub fn behind_since(&self) -> Option<MonotonicNanos> {
-        self.behind_since
+        self.late.behind_since
     }
 }

@@ -21,6 +21,8 @@ use std::thread::{self, JoinHandle};
 pub struct ThreadDiskPool {
     shared: Arc<Shared>,
     ring: Option<Ring>,
+    /// Reads were submitted to the ring and not begun.
+    keeps_back: bool,
     submitted: u64,
     received: u64,
     /// Outcomes received while draining, not yet polled.
@@ -53,8 +55,12 @@ struct Todo {
 #[derive(Default)]
 struct Done {
     outcomes: Vec<(DiskTicket, DiskOutcome)>,
+    /// The loop is woken when more lie there than this.
+    sleeps_until: usize,
     /// A job panicked: its outcome never comes.
     is_broken: bool,
+    /// Somebody waits for an outcome.
+    is_awaited: bool,
 }
 
 impl ThreadDiskPool {
@@ -80,6 +86,7 @@ impl ThreadDiskPool {
         let mut pool = Self {
             shared,
             ring: None,
+            keeps_back: false,
             submitted: 0,
             received: 0,
             ready: Vec::new(),
@@ -130,10 +137,23 @@ impl DiskQueue for ThreadDiskPool {
                 self.submitted += 1;
                 let ticket = DiskTicket(self.submitted);
                 ring.submit(ticket, read);
+                self.keeps_back = true;
                 ticket
             }
             _ => self.submit(Box::new(move || read.run())),
         }
+    }
+
+    fn begin_reads(&mut self) {
+        if std::mem::take(&mut self.keeps_back)
+            && let Some(ring) = &self.ring
+        {
+            ring.begin();
+        }
+    }
+
+    fn wake_from(&mut self, outcomes: usize) {
+        self.shared.outcomes.wake_from(outcomes);
     }
 
     fn has_ring(&self) -> bool {
@@ -141,6 +161,7 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        self.begin_reads();
         done.append(&mut self.ready);
         // The loop asks in every turn, and mostly nothing is under way.
         if self.received < self.submitted {
@@ -151,13 +172,16 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn drain(&mut self) {
+        self.begin_reads();
         while self.received < self.submitted {
             let outcomes = &self.shared.outcomes;
             let mut done = outcomes.whole();
             while done.outcomes.is_empty() {
+                done.is_awaited = true;
                 done = outcomes.has_done.wait(done).unwrap_or_else(PoisonError::into_inner);
                 assert!(!done.is_broken, "a disk job panicked");
             }
+            done.is_awaited = false;
             self.received += done.outcomes.len() as u64;
             self.ready.append(&mut done.outcomes);
         }
@@ -199,15 +223,31 @@ impl Shared {
 }
 
 impl Outcomes {
-    /// Lays outcomes there, and wakes the loop if there were none.
+    /// Lays outcomes there, and wakes the loop if there are enough now and were not before.
     pub fn put(&self, outcomes: impl IntoIterator<Item = (DiskTicket, DiskOutcome)>) {
         let mut done = lock(&self.done);
-        let is_first = done.outcomes.is_empty();
+        let slept = done.outcomes.len() <= done.sleeps_until;
         done.outcomes.extend(outcomes);
-        let is_first = is_first && !done.outcomes.is_empty();
+        let wakes = slept && done.outcomes.len() > done.sleeps_until;
+        let is_awaited = done.is_awaited;
         drop(done);
-        self.has_done.notify_one();
-        if is_first {
+        // A call of the system, whether or not anybody waits.
+        if is_awaited {
+            self.has_done.notify_one();
+        }
+        if wakes {
+            self.waker.wake();
+        }
+    }
+
+    /// From now on the loop is woken when so many outcomes lie there; now, if they do.
+    fn wake_from(&self, outcomes: usize) {
+        let mut done = lock(&self.done);
+        let slept = done.outcomes.len() <= done.sleeps_until;
+        done.sleeps_until = outcomes.saturating_sub(1);
+        let wakes = slept && done.outcomes.len() > done.sleeps_until;
+        drop(done);
+        if wakes {
             self.waker.wake();
         }
     }
@@ -332,6 +372,29 @@ mod tests {
             pool.poll(&mut done);
             assert_eq!(done.len(), 100);
         }
+    }
+
+    #[test]
+    fn the_loop_is_woken_by_as_many_outcomes_as_it_wants() {
+        let (woken, wakes) = channel();
+        let waker = Waker(Arc::new(move || woken.send(()).expect("the test listens")));
+        let mut pool = ThreadDiskPool::start("pool-test", 1, waker).expect("there are threads");
+        let lie = |count: usize, pool: &mut ThreadDiskPool| {
+            pool.submit(Box::new(|| Box::new(())));
+            while lock(&pool.shared.outcomes.done).outcomes.len() < count {
+                thread::yield_now();
+            }
+        };
+        pool.wake_from(3);
+        (1..3).for_each(|count| lie(count, &mut pool));
+        assert!(wakes.try_recv().is_err(), "two are too few");
+        lie(3, &mut pool);
+        wakes.recv_timeout(PATIENCE).expect("three are enough");
+        pool.poll(&mut Vec::new());
+        lie(1, &mut pool);
+        assert!(wakes.try_recv().is_err());
+        pool.wake_from(1);
+        wakes.recv_timeout(PATIENCE).expect("one is enough now, and it lies there");
     }
 
     #[test]

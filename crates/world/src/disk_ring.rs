@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! submit ─▶ todo ─▶ its thread ─▶ kernel ─▶ its thread: what follows the read ─▶ outcomes
-//!             └─ rings the bell if that thread waits for the kernel and has nothing to begin
+//!             └─ begin: rings the bell if that thread waits for the kernel
 //! ```
 //!
 //! While a read is under way the kernel writes into its buffer. So buffers are given back only once
@@ -94,13 +94,18 @@ impl Ring {
         self.thread = None;
     }
 
-    /// Takes a read that [suits](suits) it.
+    /// Takes a read that [suits](suits) it. It begins when another one has ended, or by
+    /// [`Self::begin`] at the latest.
     pub fn submit(&self, ticket: DiskTicket, read: DiskRead) {
+        lock(&self.shared.todo).reads.push_back((ticket, read));
+    }
+
+    /// Has those begin that were submitted. For each read alone it would cost as much as the read.
+    pub fn begin(&self) {
         let mut todo = lock(&self.shared.todo);
-        todo.reads.push_back((ticket, read));
-        let is_asleep = std::mem::take(&mut todo.is_asleep);
+        let rings = !todo.reads.is_empty() && std::mem::take(&mut todo.is_asleep);
         drop(todo);
-        if is_asleep {
+        if rings {
             self.shared.ring_bell();
         }
     }

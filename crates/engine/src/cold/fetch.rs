@@ -217,16 +217,26 @@ impl Keyspace {
         }
     }
 
+    /// Whether an effect asks for the value that a key of this database has, which may not exist.
+    pub(crate) fn changes_value_of(
+        &self,
+        database: DatabaseId,
+        key: &[u8],
+        effect: &Effect<'_>,
+    ) -> bool {
+        self.databases.get(database.0 as usize).is_some() && changes_value(effect, key)
+    }
+
     /// Where the value lies that an effect changes, if it is not in memory. The database that it
     /// names may not exist.
-    pub(crate) fn changed_place(
+    fn changed_place(
         &self,
         database: DatabaseId,
         key: &[u8],
         effect: &Effect<'_>,
     ) -> Option<Place> {
-        let is_there = self.databases.get(database.0 as usize).is_some();
-        (is_there && changes_value(effect, key)).then(|| self.cold_place(database, key)).flatten()
+        let changes = self.changes_value_of(database, key, effect);
+        changes.then(|| self.cold_place(database, key)).flatten()
     }
 
     /// Has the values in memory that the first of these effects change, whatever that takes: what

@@ -80,6 +80,9 @@ impl Server {
     pub fn turn(&mut self, driver: &mut dyn Driver, scratch: &mut Scratch) {
         let timeout = self.wait_nanos();
         scratch.events.clear();
+        if let Some(tiering) = &mut self.core.shard.tiering {
+            tiering.begin_reads();
+        }
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
         for event in std::mem::take(&mut self.deferred) {
@@ -153,6 +156,11 @@ impl Server {
         }
         self.shed_unserved();
         self.close_sessions(driver);
+        // A record needs many values, and it is looked for often whether they have come.
+        let is_patient = self.core.shard.has_unapplied() && self.fetches.is_empty();
+        if let Some(tiering) = &mut self.core.shard.tiering {
+            tiering.be_patient(is_patient);
+        }
     }
 
     /// A turn while a script's unit is suspended: nothing else touches the keyspace.

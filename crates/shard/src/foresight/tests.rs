@@ -139,6 +139,30 @@ fn what_records_to_come_change_is_there_when_they_are_applied() {
 }
 
 #[test]
+fn what_is_in_memory_stays_until_the_record_comes_that_changes_it() {
+    let mut scene = Scene::new(6);
+    scene.consume();
+    // The first record brings it in, the second finds it there.
+    scene.write([0], &APPEND);
+    scene.look();
+    scene.read();
+    scene.consume();
+    scene.write([1], &APPEND);
+    scene.write([0], &APPEND);
+    scene.look();
+    scene.read();
+    scene.tiered.keyspace.spill_all(NOW);
+    scene.consume();
+    scene.tiered.keyspace.spill_all(NOW);
+    assert!(!scene.are_cold([0]) && scene.are_cold([1]));
+    scene.consume();
+    assert_eq!(scene.blocking_reads(), 0);
+    scene.tiered.keyspace.spill_all(NOW);
+    assert!(scene.are_cold(0..6), "what was applied may go");
+    assert!(scene.tiered.is_whole());
+}
+
+#[test]
 fn a_record_waits_for_nothing_that_one_before_it_removed() {
     let mut scene = Scene::new(3);
     scene.write([0, 1], &DELETE);

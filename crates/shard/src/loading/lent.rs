@@ -37,6 +37,7 @@ impl Loading {
         let Some(tiering) = &mut self.lent.tiering else { return };
         let records = self.records.iter().map(|(position, bytes)| (position.sequence, bytes));
         self.lent.foresight.fetch_ahead(records, replayer, &mut self.engine.keyspace, tiering);
+        tiering.begin_reads();
     }
 
     /// Whether nothing that the next record needs is still being read.
