@@ -79,6 +79,9 @@ pub trait ColdSource {
     }
 }
 
+/// Larger values stay in memory, whatever the limits are.
+const VALUE_BYTES_MAX: usize = 7 << 20;
+
 /// Which values may be spilled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ColdLimits {
@@ -102,7 +105,7 @@ impl Default for ColdLimits {
     fn default() -> Self {
         Self {
             value_bytes_min: 64,
-            value_bytes_max: 7 << 20,
+            value_bytes_max: VALUE_BYTES_MAX,
             expiring_bytes_max: 256 << 10,
             slice_bytes: 32 << 10,
             freed_bytes_min: 32,

@@ -22,8 +22,11 @@ use tier::Place;
 const BYTES_MAX: usize = 1 << 20;
 const MEMORY_SHARE: u64 = 16;
 
-/// Values that are in memory and must stay until the records come that change them.
+/// Values that are in memory and must stay until the records come that change them: so many at
+/// most, and as many as have so many times the bytes that may be asked for, if they are as large as
+/// others.
 const WARM_MAX: usize = 4096;
+const WARM_SHARE: usize = 4;
 
 /// Records that are looked into at a time, whatever they change.
 const RECORDS_MAX: usize = 1024;
@@ -87,11 +90,13 @@ impl Foresight {
                 return;
             }
             let mut foreseen = Foreseen { sequence, ..Foreseen::default() };
+            // They must not leave before the record comes. However many there are, others may.
+            let warm_max = keyspace.values_of(WARM_SHARE * bytes_max).min(WARM_MAX);
             if let Some(cold) = keyspace.cold_mut() {
-                // They must not leave before the record comes. However many there are, others may.
-                let room = WARM_MAX.saturating_sub(self.warm);
                 foreseen.warm = found.warm;
-                foreseen.warm.truncate(room);
+                foreseen.warm.sort_unstable();
+                foreseen.warm.dedup();
+                foreseen.warm.truncate(warm_max.saturating_sub(self.warm));
                 foreseen.warm.iter().for_each(|hash| cold.pin(*hash));
             }
             for (hash, place) in found.cold {

@@ -134,6 +134,8 @@ pub struct Tiering {
     done: Vec<(DiskTicket, DiskOutcome)>,
     /// See [`Self::be_patient`].
     is_patient: bool,
+    /// Outcomes of reads for which the loop is woken.
+    wakes_from: usize,
     pub statistics: TieringStatistics,
 }
 
@@ -227,6 +229,7 @@ impl Tiering {
             late: Late::default(),
             done: Vec::new(),
             is_patient: false,
+            wakes_from: 1,
             statistics: TieringStatistics::default(),
         }
     }
@@ -345,15 +348,19 @@ impl Tiering {
     /// Begins the reads that were asked for since the last call, or since they were polled:
     /// together, which costs less. Before whoever asked for them waits.
     pub fn begin_reads(&mut self) {
+        self.be_patient(self.is_patient);
         self.reads.begin_reads();
     }
 
     /// Whether nobody waits for a single read, but all for many: then the loop is woken for some of
     /// them together. Whoever says so wakes up by himself before long.
     pub fn be_patient(&mut self, is_patient: bool) {
-        if is_patient != self.is_patient {
-            self.is_patient = is_patient;
-            self.reads.wake_from(if is_patient { self.limits.reads_max / 2 } else { 1 });
+        self.is_patient = is_patient;
+        // While half of them are still under way, the file does not rest.
+        let wakes_from = if is_patient { (self.reading.len() / 2).max(1) } else { 1 };
+        if wakes_from != self.wakes_from {
+            self.wakes_from = wakes_from;
+            self.reads.wake_from(wakes_from);
         }
     }
 
@@ -567,7 +574,9 @@ impl Tiering {
                     let since = *self.late.behind_since.get_or_insert(self.now);
                     // As long as some writes arrive it only takes its time.
                     let waits = self.now.since(since.max(self.late.written_at)) < BEHIND_NANOS_MAX;
-                    self.late.counts_as_full = !waits;
+                    // Pins end, and what is encoded: that is no reason to wait for nothing later.
+                    let is_written = !self.writing.is_empty() || self.rests_until.is_some();
+                    self.late.counts_as_full = !waits && is_written;
                     return if waits { Made::Behind } else { Made::Done };
                 }
                 Spilled::Nothing => {

@@ -3,7 +3,7 @@
 use crate::random::Random;
 use crate::timeline::Timeline;
 use base::MonotonicNanos;
-use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskTicket};
+use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskRead, DiskTicket};
 use base::driver::Waker;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,8 @@ pub struct SimDiskQueue {
     /// When each thread has done what was submitted.
     busy_until: Vec<MonotonicNanos>,
     jobs: Arc<Mutex<Jobs>>,
+    /// Reads that nobody has begun.
+    kept_back: Vec<(DiskTicket, DiskJob)>,
 }
 
 /// The instant at which a job ends.
@@ -36,6 +38,8 @@ type Ending = (MonotonicNanos, DiskTicket);
 struct Jobs {
     queued: BTreeMap<Ending, DiskJob>,
     done: Vec<(DiskTicket, DiskOutcome)>,
+    /// Who submitted is woken when more lie there than this.
+    sleeps_until: usize,
 }
 
 impl SimDiskQueue {
@@ -50,6 +54,7 @@ impl SimDiskQueue {
             submitted: 0,
             busy_until: vec![MonotonicNanos(0)],
             jobs: Arc::default(),
+            kept_back: Vec::new(),
         }
     }
 
@@ -81,8 +86,62 @@ impl SimDiskQueue {
 
 impl DiskQueue for SimDiskQueue {
     fn submit(&mut self, job: DiskJob) -> DiskTicket {
+        let ticket = self.next_ticket();
+        self.enqueue(ticket, job);
+        ticket
+    }
+
+    /// A pool keeps reads back, as a ring does.
+    fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
+        let ticket = self.next_ticket();
+        let job: DiskJob = Box::new(move || read.run());
+        match self.is_pool {
+            true => self.kept_back.push((ticket, job)),
+            false => self.enqueue(ticket, job),
+        }
+        ticket
+    }
+
+    fn begin_reads(&mut self) {
+        for (ticket, job) in std::mem::take(&mut self.kept_back) {
+            self.enqueue(ticket, job);
+        }
+    }
+
+    fn wake_from(&mut self, outcomes: usize) {
+        let mut jobs = lock(&self.jobs);
+        let slept = jobs.done.len() <= jobs.sleeps_until;
+        jobs.sleeps_until = outcomes.saturating_sub(1);
+        let wakes = slept && jobs.done.len() > jobs.sleeps_until;
+        drop(jobs);
+        if wakes {
+            self.waker.wake();
+        }
+    }
+
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        self.begin_reads();
+        done.append(&mut lock(&self.jobs).done);
+    }
+
+    /// Runs what is queued now; time stands still.
+    fn drain(&mut self) {
+        self.begin_reads();
+        loop {
+            let first = lock(&self.jobs).queued.first_key_value().map(|(ending, _)| *ending);
+            let Some(ending) = first else { return };
+            run(&self.jobs, ending);
+        }
+    }
+}
+
+impl SimDiskQueue {
+    fn next_ticket(&mut self) -> DiskTicket {
         self.submitted += 1;
-        let ticket = DiskTicket(self.submitted);
+        DiskTicket(self.submitted)
+    }
+
+    fn enqueue(&mut self, ticket: DiskTicket, job: DiskJob) {
         let now = self.timeline.now();
         let took = self.took_nanos();
         // The thread that is free first takes it.
@@ -92,27 +151,14 @@ impl DiskQueue for SimDiskQueue {
         lock(&self.jobs).queued.insert(ending, job);
         let (jobs, waker, is_pool) = (Arc::clone(&self.jobs), self.waker.clone(), self.is_pool);
         let happening = move || {
-            let is_first = lock(&jobs).done.is_empty();
+            let are_enough = |jobs: &Jobs| jobs.done.len() > jobs.sleeps_until;
+            let were_enough = are_enough(&lock(&jobs));
             run(&jobs, ending);
-            if is_first || !is_pool {
+            if !is_pool || !were_enough && are_enough(&lock(&jobs)) {
                 waker.wake();
             }
         };
         self.timeline.schedule(ending.0.since(now), Box::new(happening));
-        ticket
-    }
-
-    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
-        done.append(&mut lock(&self.jobs).done);
-    }
-
-    /// Runs what is queued now; time stands still.
-    fn drain(&mut self) {
-        loop {
-            let first = lock(&self.jobs).queued.first_key_value().map(|(ending, _)| *ending);
-            let Some(ending) = first else { return };
-            run(&self.jobs, ending);
-        }
     }
 }
 

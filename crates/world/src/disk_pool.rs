@@ -379,22 +379,36 @@ mod tests {
         let (woken, wakes) = channel();
         let waker = Waker(Arc::new(move || woken.send(()).expect("the test listens")));
         let mut pool = ThreadDiskPool::start("pool-test", 1, waker).expect("there are threads");
-        let lie = |count: usize, pool: &mut ThreadDiskPool| {
-            pool.submit(Box::new(|| Box::new(())));
-            while lock(&pool.shared.outcomes.done).outcomes.len() < count {
-                thread::yield_now();
-            }
+        // Each job tells that it has begun, and so that all is done about the one before it.
+        let (began, has_begun) = channel();
+        let begin = |pool: &mut ThreadDiskPool| {
+            let (release, held) = channel::<()>();
+            let began = began.clone();
+            pool.submit(Box::new(move || {
+                began.send(()).expect("the test waits");
+                held.recv().expect("it is released");
+                Box::new(())
+            }));
+            release
         };
         pool.wake_from(3);
-        (1..3).for_each(|count| lie(count, &mut pool));
+        let releases: Vec<_> = (0..5).map(|_| begin(&mut pool)).collect();
+        for release in &releases[..2] {
+            has_begun.recv_timeout(PATIENCE).expect("it runs");
+            release.send(()).expect("it waits");
+        }
+        has_begun.recv_timeout(PATIENCE).expect("it runs");
         assert!(wakes.try_recv().is_err(), "two are too few");
-        lie(3, &mut pool);
+        releases[2].send(()).expect("it waits");
         wakes.recv_timeout(PATIENCE).expect("three are enough");
         pool.poll(&mut Vec::new());
-        lie(1, &mut pool);
-        assert!(wakes.try_recv().is_err());
+        has_begun.recv_timeout(PATIENCE).expect("it runs");
+        releases[3].send(()).expect("it waits");
+        has_begun.recv_timeout(PATIENCE).expect("it runs");
+        assert!(wakes.try_recv().is_err(), "one is too few");
         pool.wake_from(1);
         wakes.recv_timeout(PATIENCE).expect("one is enough now, and it lies there");
+        releases[4].send(()).expect("it waits");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Cold values of keys: fetched for commands to come, or read at once.
 
 use super::guests::Guest;
-use super::{Brought, TAG_FETCHED, add};
+use super::{Brought, TAG_FETCHED, VALUE_BYTES_MAX, add};
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
@@ -88,7 +88,9 @@ impl Keyspace {
         let entry = database.find(self.hash(key), key)?;
         let place = super::cold_place(entry)?;
         let is_due = entry.expire_at().is_some_and(|at| at <= hidden_by());
-        let bytes = place.length() * growth_of(entry.tag());
+        // No value that left took more.
+        let most = (place.length() * growth_of(entry.tag())).min(VALUE_BYTES_MAX);
+        let bytes = most.max(place.length());
         (!is_due).then_some(ColdValue { place, bytes })
     }
 

@@ -327,6 +327,13 @@ impl Keyspace {
         self.databases.iter().map(|it| it.entry_bytes - it.cold_entry_bytes).sum()
     }
 
+    /// How many values in memory take so many bytes, if they are as large as most.
+    pub fn values_of(&self, bytes: usize) -> usize {
+        let count = (self.len() - self.cold_keys()) as u128;
+        let all = self.warm_bytes().max(1) as u128;
+        usize::try_from(count * bytes as u128 / all).unwrap_or(usize::MAX)
+    }
+
     /// Bytes of all entries and values in memory.
     fn entry_bytes(&self) -> usize {
         self.databases.iter().map(|database| database.entry_bytes).sum()

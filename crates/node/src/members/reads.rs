@@ -45,6 +45,11 @@ impl Reads {
         !self.waiting.is_empty()
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.asked.is_empty() && self.applying.is_empty()
+    }
+
     /// A report is being sent.
     pub(super) fn asked(&mut self) {
         self.asked.append(&mut self.waiting);

@@ -157,7 +157,8 @@ impl Server {
         self.shed_unserved();
         self.close_sessions(driver);
         // A record needs many values, and it is looked for often whether they have come.
-        let is_patient = self.core.shard.has_unapplied() && self.fetches.is_empty();
+        let nobody_waits = self.fetches.is_empty() && self.members.reads.is_empty();
+        let is_patient = self.core.shard.has_unapplied() && nobody_waits;
         if let Some(tiering) = &mut self.core.shard.tiering {
             tiering.be_patient(is_patient);
         }

@@ -91,12 +91,15 @@ impl Server {
     }
 
     /// Takes up what was read since the turn began: who waits for it need not wait for the next.
-    pub(crate) fn take_arrived(&mut self) {
+    /// How many these are: they come last in [`crate::core::Clients::resuming`].
+    pub(crate) fn take_arrived(&mut self) -> usize {
+        let before = self.core.clients.resuming.len();
         let shard = &mut self.core.shard;
-        let Some(tiering) = &mut shard.tiering else { return };
+        let Some(tiering) = &mut shard.tiering else { return 0 };
         let mut arrived = std::mem::take(&mut self.arrived);
         tiering.take_arrived(&mut shard.engine.keyspace, &mut arrived);
         self.resume_for(arrived);
+        self.core.clients.resuming.len() - before
     }
 
     /// Has the requests judged again whose values have arrived.

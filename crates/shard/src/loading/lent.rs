@@ -69,7 +69,9 @@ impl Loading {
         }
         // Freed here: nobody else does while a shard loads.
         drop(keyspace.take_garbage());
-        let goes_on = keyspace.cold().is_some_and(ColdStore::encodes_next_turn);
+        let encodes = keyspace.cold().is_some_and(ColdStore::encodes_next_turn);
+        // Nothing else wakes who waits for these.
+        let goes_on = encodes || keyspace.has_flushed();
         let step = if goes_on { Step::More } else { Step::Wait };
         Ok((made == Made::Behind).then_some(step))
     }

@@ -473,6 +473,26 @@ fn a_request_that_needs_more_than_there_is_memory_for_is_refused_and_harms_nobod
 }
 
 #[test]
+fn the_longest_value_there_may_be_can_always_be_read() {
+    let mut single = with_large_values();
+    single.line(&format!("CONFIG SET maxmemory {}", LARGE_MEMORY + (16 << 20)));
+    // A table, which may grow in memory to several times its record.
+    let field = "v".repeat(10_000);
+    let fields: Vec<String> = (0..500).map(|number| format!("f{number} {field}")).collect();
+    single.line(&format!("HSET table {}", fields.join(" ")));
+    for number in 0..2000 {
+        single.line(&format!("SET key{number} {}", "w".repeat(10_000)));
+    }
+    assert_eq!(single.line("OBJECT TIER table"), Reply::Bulk(b"ssd".to_vec()));
+    assert_eq!(single.line("HGET table f7"), Reply::Bulk(field.clone().into_bytes()));
+    let script = "EVAL return(redis.call('HGET','table','f8')) 0";
+    for number in 0..2000 {
+        single.line(&format!("SET key{number} {}", "w".repeat(10_000)));
+    }
+    assert_eq!(single.line(script), Reply::Bulk(field.into_bytes()));
+}
+
+#[test]
 fn a_script_that_reads_what_it_did_not_declare_keeps_to_the_memory_there_is() {
     let mut single = with_large_values();
     let script = "local n, most = 0, 0

@@ -63,6 +63,27 @@ fn read(
 }
 
 #[test]
+fn reads_that_are_begun_wake_the_loop_though_nobody_polls() {
+    let (woken, wakes) = std::sync::mpsc::channel();
+    let waker = Waker(Arc::new(move || woken.send(()).expect("the test listens")));
+    let mut pool = ThreadDiskPool::start("ring-test", 2, waker).expect("there are threads");
+    if let Err(error) = pool.read_by_ring(RING) {
+        eprintln!("threads read: {error}");
+    }
+    let (file, bytes) = file();
+    for _ in 0..3 {
+        let ticket = read(&mut pool, &file, BLOCK, BLOCK);
+        pool.begin_reads();
+        wakes.recv_timeout(Duration::from_secs(60)).expect("it is read");
+        let mut done = Vec::new();
+        pool.poll(&mut done);
+        let (ended, outcome) = done.pop().expect("it lies there");
+        let (found, _) = *outcome.downcast::<Found>().expect("a read brings this");
+        assert!(ended == ticket && found == bytes[BLOCK..2 * BLOCK]);
+    }
+}
+
+#[test]
 fn every_read_brings_what_was_written_there() {
     let (mut pool, (file, bytes)) = (pool(), file());
     let mut chance = 1_u64;

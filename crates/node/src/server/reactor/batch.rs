@@ -33,6 +33,14 @@ impl Share {
         Self { requests: self.requests.div_ceil(2), reply_bytes: self.reply_bytes.div_ceil(2) }
     }
 
+    /// As much of this as there is of the other.
+    fn within(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.min(other.requests),
+            reply_bytes: self.reply_bytes.min(other.reply_bytes),
+        }
+    }
+
     /// Nothing more is executed in this turn.
     fn end(&mut self) {
         self.requests = 0;
@@ -135,12 +143,12 @@ impl Server {
         self.core.put_off = 0;
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
-        self.execute_resuming(&mut share, &mut half);
+        self.execute_resuming(usize::MAX, &mut share, &mut half);
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 if turn > 0 && self.core.has_cold() && self.suspended.is_none() {
-                    self.take_arrived();
-                    self.execute_resuming(&mut share, &mut half);
+                    let count = self.take_arrived();
+                    self.execute_resuming(count, &mut share, &mut half);
                 }
                 self.look_ahead();
             }
@@ -172,16 +180,29 @@ impl Server {
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
         }
+        // Before what the turn does beside.
+        if let Some(tiering) = &mut self.core.shard.tiering {
+            tiering.begin_reads();
+        }
     }
 
-    /// Executes the parked requests of those who need not wait any more, in the order in which that
-    /// came about, as far as `left` allows, which is a part of the turn's share.
-    fn execute_resuming(&mut self, share: &mut Share, left: &mut Share) {
+    /// Executes the parked requests of the last `count` of those who need not wait any more, in the
+    /// order in which that came about, as far as `left` allows, which is a part of the turn's
+    /// share. Those before them were judged in this turn.
+    fn execute_resuming(&mut self, count: usize, share: &mut Share, left: &mut Share) {
+        let resuming = &mut self.core.clients.resuming;
+        if count == 0 || resuming.is_empty() {
+            return;
+        }
+        let last = resuming.split_off(resuming.len().saturating_sub(count));
+        let mut judged = std::mem::replace(resuming, last);
+        *left = left.within(*share);
         let before = *left;
         self.resume_each(left);
-        share.requests = share.requests.saturating_sub(before.requests - left.requests);
-        let reply_bytes = before.reply_bytes - left.reply_bytes;
-        share.reply_bytes = share.reply_bytes.saturating_sub(reply_bytes);
+        share.requests -= before.requests - left.requests;
+        share.reply_bytes -= before.reply_bytes - left.reply_bytes;
+        judged.append(&mut self.core.clients.resuming);
+        self.core.clients.resuming = judged;
     }
 
     fn resume_each(&mut self, share: &mut Share) {
