@@ -79,9 +79,6 @@ pub trait ColdSource {
     }
 }
 
-/// Larger values stay in memory, whatever the limits are.
-const VALUE_BYTES_MAX: usize = 7 << 20;
-
 /// Which values may be spilled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ColdLimits {
@@ -105,7 +102,7 @@ impl Default for ColdLimits {
     fn default() -> Self {
         Self {
             value_bytes_min: 64,
-            value_bytes_max: VALUE_BYTES_MAX,
+            value_bytes_max: 7 << 20,
             expiring_bytes_max: 256 << 10,
             slice_bytes: 32 << 10,
             freed_bytes_min: 32,
@@ -265,9 +262,9 @@ impl ColdStore {
     }
 }
 
-/// What an entry's tag says of a value in memory: nothing; it is a guest, or was one and was used
-/// once or twice; or it fits into no record, until it changes. Of a cold value it says the type
-/// ([`crate::value::content::tag_of`]).
+/// Tags of entries whose value is in memory: a guest has the first one, which each use raises until
+/// it is the second; a value that fits into no record has the third until it changes; others have 0.
+/// The tag of a cold entry is the type of its value ([`crate::value::content::tag_of`]).
 const TAG_FETCHED: u8 = 1;
 const TAG_USED_AGAIN: u8 = TAG_FETCHED + 2;
 const TAG_TOO_LONG: u8 = 0x7f;

@@ -23,7 +23,7 @@ const FETCHES_AHEAD: usize = 256;
 
 /// Values that a record will change.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub struct Foreseen {
+pub struct ToChange {
     /// Of those that are not in memory: the hash of the key, and where the value lies.
     pub cold: Vec<(KeyHash, Place)>,
     /// Hashes of keys whose values are in memory, or of which there is none yet.
@@ -101,10 +101,10 @@ impl Keyspace {
     /// The values that a record's payload will change, as far as `bytes_max` of those go that are
     /// not in memory now, as they lie in the store. One of these may exceed that if `one_exceeds`.
     /// A payload that is damaged or does not fit is left to [`Self::apply_payload`].
-    pub fn foresee_values(&self, payload: &[u8], bytes_max: usize, one_exceeds: bool) -> Foreseen {
-        let mut foreseen = Foreseen { are_all: true, ..Foreseen::default() };
+    pub fn foresee_values(&self, payload: &[u8], bytes_max: usize, one_exceeds: bool) -> ToChange {
+        let mut found = ToChange { are_all: true, ..ToChange::default() };
         if self.cold_keys() == 0 {
-            return foreseen;
+            return found;
         }
         let mut bytes = 0;
         let mut decoder = EffectDecoder::new(payload);
@@ -114,17 +114,17 @@ impl Keyspace {
             }
             let hash = self.hash(key);
             let Some(place) = self.cold_place(database, key) else {
-                foreseen.warm.push(hash);
+                found.warm.push(hash);
                 continue;
             };
             bytes += place.length();
-            if bytes > bytes_max && !(one_exceeds && foreseen.cold.is_empty()) {
-                foreseen.are_all = false;
-                return foreseen;
+            if bytes > bytes_max && !(one_exceeds && found.cold.is_empty()) {
+                found.are_all = false;
+                return found;
             }
-            foreseen.cold.push((hash, place));
+            found.cold.push((hash, place));
         }
-        foreseen
+        found
     }
 
     /// Asks the processor for the entries that a batch will change. The databases that it names may

@@ -1,7 +1,7 @@
 //! Cold values of keys: fetched for commands to come, or read at once.
 
 use super::guests::Guest;
-use super::{Brought, TAG_FETCHED, VALUE_BYTES_MAX, add};
+use super::{Brought, TAG_FETCHED, add};
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
@@ -88,9 +88,9 @@ impl Keyspace {
         let entry = database.find(self.hash(key), key)?;
         let place = super::cold_place(entry)?;
         let is_due = entry.expire_at().is_some_and(|at| at <= hidden_by());
-        // No value that left took more.
-        let most = (place.length() * growth_of(entry.tag())).min(VALUE_BYTES_MAX);
-        let bytes = most.max(place.length());
+        // No value that left took more in memory than its record may have.
+        let most = self.cold.as_ref()?.tier.limits().record_bytes_max;
+        let bytes = (place.length() * growth_of(entry.tag())).min(most).max(place.length());
         (!is_due).then_some(ColdValue { place, bytes })
     }
 
@@ -219,7 +219,7 @@ impl Keyspace {
         }
     }
 
-    /// Whether an effect asks for the value that a key of this database has, which may not exist.
+    /// Whether an effect needs the value that its key has now. The database need not exist.
     pub(crate) fn changes_value_of(
         &self,
         database: DatabaseId,

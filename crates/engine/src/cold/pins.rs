@@ -28,7 +28,7 @@ impl ColdStore {
         self.own_pins = count;
     }
 
-    /// Whether other requests than the one that runs have pins, which will end.
+    /// Whether pins are held by requests beside the one that runs: they will end.
     pub(super) fn waits_for_pins(&self) -> bool {
         self.pin_count > self.own_pins
     }

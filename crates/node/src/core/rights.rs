@@ -33,7 +33,7 @@ impl Core {
         self.denied_by_rules(client, command, args)
     }
 
-    /// Whether a request would not be denied. Nobody is told of it.
+    /// Whether the user's rules allow a request. A denial is not logged, unlike [`Self::denied`]'s.
     pub(crate) fn allows(
         &self,
         client: ConnectionId,
