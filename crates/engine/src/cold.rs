@@ -263,8 +263,8 @@ impl ColdStore {
 }
 
 /// Tags of entries whose value is in memory: a guest has the first one, which each use raises until
-/// it is the second; a value that fits into no record has the third until it changes; others have 0.
-/// The tag of a cold entry is the type of its value ([`crate::value::content::tag_of`]).
+/// it is the second; a value that fits into no record has the third until it changes; others have
+/// 0. The tag of a cold entry is the type of its value ([`crate::value::content::tag_of`]).
 const TAG_FETCHED: u8 = 1;
 const TAG_USED_AGAIN: u8 = TAG_FETCHED + 2;
 const TAG_TOO_LONG: u8 = 0x7f;
