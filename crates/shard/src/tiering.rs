@@ -53,6 +53,10 @@ pub struct TieringLimits {
     /// Reads under way; others wait for one of them. More only wait at the device, where the log's
     /// sync waits behind them: 32 reads of 4 KiB take half a millisecond together.
     pub reads_max: usize,
+    /// As [`Self::reads_max`], while [nobody waits for a single one](Tiering::be_patient): what
+    /// counts then is how many come in a second, and with too few under way the device stands still
+    /// whenever the loop is at work for a moment.
+    pub patient_reads_max: usize,
     /// Memory of all reads under way, in bytes; one read may exceed them. A
     /// sixteenth of `maxmemory` if that is less.
     pub read_bytes_max: usize,
@@ -79,6 +83,7 @@ impl Default for TieringLimits {
             tier: tier::Limits::default(),
             cold: ColdLimits::default(),
             reads_max: 32,
+            patient_reads_max: 256,
             read_bytes_max: 32 << 20,
             buckets_per_step: 64,
             built_bytes_min: 4 << 10,
@@ -332,7 +337,11 @@ impl Tiering {
     /// The read to begin next. Those of requests that need many take half of all at most, so that
     /// others wait for a few of them and not for all; and an eighth however many others there are.
     fn next_queued(&mut self) -> Option<Wanted> {
-        let (most, least) = (self.limits.reads_max.div_ceil(2), self.limits.reads_max.div_ceil(8));
+        let most = match self.is_patient {
+            true => self.reads_at_a_time(),
+            false => self.limits.reads_max.div_ceil(2),
+        };
+        let least = self.limits.reads_max.div_ceil(8);
         let bulk = self.reading_bulk;
         let first = if bulk < least { self.queued_bulk.pop_front() } else { None };
         first
@@ -352,21 +361,27 @@ impl Tiering {
         self.reads.begin_reads();
     }
 
-    /// Whether nobody waits for a single read, but all for many: then the loop is woken for some of
-    /// them together. Whoever says so wakes up by himself before long.
+    /// Whether nobody waits for a single read, but all for many: then more are begun at a time, and
+    /// the loop is woken for some of them together.
     pub fn be_patient(&mut self, is_patient: bool) {
         self.is_patient = is_patient;
-        // While half of them are still under way, the file does not rest.
-        let wakes_from = if is_patient { (self.reading.len() / 2).max(1) } else { 1 };
+        // While most of them are still under way, the file does not rest.
+        let wakes_from = if is_patient { (self.reading.len() / 4).max(1) } else { 1 };
         if wakes_from != self.wakes_from {
             self.wakes_from = wakes_from;
             self.reads.wake_from(wakes_from);
         }
     }
 
-    /// Reads that are under way at a time, at most.
+    /// Reads that are under way at a time, at most, while somebody waits for a single one.
     pub fn reads_max(&self) -> usize {
         self.limits.reads_max
+    }
+
+    /// Reads that may be under way now.
+    fn reads_at_a_time(&self) -> usize {
+        let TieringLimits { reads_max, patient_reads_max, .. } = self.limits;
+        if self.is_patient { reads_max.max(patient_reads_max) } else { reads_max }
     }
 
     /// Whether what lies at this place is being read, or waits to be.
@@ -384,7 +399,7 @@ impl Tiering {
 
     fn submit_reads(&mut self, keyspace: &mut Keyspace) {
         let bytes_max = self.reading_bytes_max(keyspace);
-        while self.reading.len() < self.limits.reads_max
+        while self.reading.len() < self.reads_at_a_time()
             && (self.reading.is_empty() || self.reading_bytes < bytes_max)
             && let Some(mut wanted) = self.next_queued()
         {

@@ -113,6 +113,7 @@ impl Tiered {
             tier,
             cold: ColdLimits { guest_bytes_max, slice_bytes, ..ColdLimits::default() },
             reads_max: *random.choose(&[1, 2, 4]),
+            patient_reads_max: *random.choose(&[1, 4, 16]),
             read_bytes_max: *random.choose(&[1, 8 << 10, 1 << 20]),
             buckets_per_step: *random.choose(&[1, 4, 64]),
             built_bytes_min: *random.choose(&[0, 4 << 10, 16 << 10]),

@@ -26,8 +26,8 @@ use std::thread::{self, JoinHandle};
 /// A longer read would keep those behind it waiting while it is decrypted.
 const READ_BYTES_MAX: usize = 2 * DIRECT_BLOCK_BYTES;
 
-/// Reads under way at a time; more wait their turn. Devices serve no more at once.
-const READS_MAX: usize = 64;
+/// Reads under way at a time; more wait their turn. With the bell they fill a ring.
+const READS_MAX: usize = 255;
 
 /// Outcomes that lie with the thread before the loop is given them.
 const ENDED_MAX: usize = 8;
@@ -130,7 +130,7 @@ impl Shared {
 }
 
 fn make_ring() -> io::Result<IoUring> {
-    let entries = 2 * READS_MAX as u32;
+    let entries = READS_MAX as u32 + 1;
     let newest = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
     match newest {
         // Before Linux 6.1.
@@ -146,6 +146,7 @@ struct Reader<'a> {
     outcomes: &'a Outcomes,
     /// Never dropped while the kernel may write into it.
     lent: ManuallyDrop<Lent>,
+    /// Slots that no read is under way in; more are made where all are in use.
     free: Vec<usize>,
     under_way: usize,
     /// Reads wait for one under way to end.
@@ -197,13 +198,12 @@ impl Slot {
 
 impl<'a> Reader<'a> {
     fn new(ring: IoUring, shared: Arc<Shared>, outcomes: &'a Outcomes) -> Self {
-        let slots = (0..READS_MAX).map(|_| Slot::new()).collect();
         Self {
             ring,
             shared,
             outcomes,
-            lent: ManuallyDrop::new(Lent { slots, rung: Box::new([0; 8]) }),
-            free: (0..READS_MAX).collect(),
+            lent: ManuallyDrop::new(Lent { slots: Vec::new(), rung: Box::new([0; 8]) }),
+            free: Vec::new(),
             under_way: 0,
             has_more: false,
             hears_bell: false,
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         let shared = Arc::clone(&self.shared);
         let mut todo = lock(&shared.todo);
         let mut begun = Vec::new();
-        while begun.len() < self.free.len()
+        while self.under_way + begun.len() < READS_MAX
             && let Some(next) = todo.reads.pop_front()
         {
             begun.push(next);
@@ -282,11 +282,15 @@ impl<'a> Reader<'a> {
     }
 
     fn begin(&mut self, ticket: DiskTicket, read: DiskRead) {
-        let place = self.free.last().copied().zip(read.file.direct_place(read.offset));
-        let Some((index, (descriptor, offset))) = place else {
-            // There was room, and every read that suits has one.
+        let Some((descriptor, offset)) = read.file.direct_place(read.offset) else {
+            // Every read that suits has one.
             return self.keep(ticket, caught(|| read.run()));
         };
+        let index = self.free.last().copied().unwrap_or_else(|| {
+            self.lent.slots.push(Slot::new());
+            self.free.push(self.lent.slots.len() - 1);
+            self.lent.slots.len() - 1
+        });
         let bytes = self.lent.slots[index].bytes(read.length);
         let entry =
             opcode::Read::new(types::Fd(descriptor), bytes.as_mut_ptr(), bytes.len() as u32)
@@ -316,7 +320,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Puts an entry into the ring, to be handed over with the next wait. There is room: it has
-    /// twice as many as reads and the bell can be.
+    /// as many as reads and the bell can be.
     ///
     /// # Safety
     /// What the entry points to must stay until the kernel has completed it.

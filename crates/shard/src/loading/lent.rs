@@ -24,7 +24,10 @@ impl Loading {
     /// Lets values go where memory has no room for them: more may be loaded than fits into
     /// `maxmemory`.
     pub fn spill_to(&mut self, tiering: Tiering) {
-        self.lent.tiering.insert(tiering).serve(&mut self.engine.keyspace);
+        let tiering = self.lent.tiering.insert(tiering);
+        tiering.serve(&mut self.engine.keyspace);
+        // A record needs many.
+        tiering.be_patient(true);
     }
 
     /// Lets memory be won back that is lost between blocks, here and by the shard that comes of it.

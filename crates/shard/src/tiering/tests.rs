@@ -356,6 +356,38 @@ fn a_request_that_needs_many_values_has_its_reads_however_many_others_there_are(
 }
 
 #[test]
+fn while_nobody_waits_for_a_single_value_more_are_read_at_a_time() {
+    let mut tiered = Tiered::new();
+    (tiered.tiering.limits.reads_max, tiered.tiering.limits.patient_reads_max) = (2, 8);
+    for number in 0..20 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    tiered.tiering.be_patient(true);
+    for number in 0..19 {
+        let key = format!("key{number}");
+        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
+        let place = place.expect("it is not in memory");
+        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, usize::MAX));
+    }
+    assert_eq!(tiered.reads.jobs().queued.len(), 8);
+    tiered.tiering.be_patient(false);
+    assert!(tiered.fetch("key19"));
+    tiered.reads.run();
+    tiered.poll();
+    assert_eq!(tiered.reads.jobs().queued.len(), 2, "somebody waits for one of them");
+    tiered.reads.run();
+    tiered.poll();
+    assert!(tiered.place("key19").is_none(), "it comes before those that were still queued");
+    for _ in 0..20 {
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert_eq!(tiered.keyspace.cold_keys(), 0);
+    assert!(tiered.is_whole());
+}
+
+#[test]
 fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
     let mut tiered = Tiered::new();
     let mut keys = tiered.fill();
