@@ -94,7 +94,9 @@ class Watch(scene.Watcher):
 
     def run(self):
         with contextlib.suppress(OSError, Disconnected), self.server.client(timeout=600) as client:
-            while not self.stopping.wait(SAMPLE_SECONDS):
+            is_over = False
+            while not is_over:
+                is_over = self.stopping.wait(SAMPLE_SECONDS)
                 told = tiered.info_fields(client.call("INFO", "memory"))
                 self.used = int(told["used_memory_peak"])
                 self.resident = self.server.resident_peak_bytes()

@@ -235,13 +235,6 @@ impl Persistence {
     }
 }
 
-impl Turn {
-    /// Whether the commands of this turn have taken longer than `TurnLimits::nanos_max`.
-    pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
-        self.lap.since(self.monotonic) > limits.turn.nanos_max
-    }
-}
-
 /// One life of a process: from a loading to a demotion.
 pub struct Core {
     pub process: Process,

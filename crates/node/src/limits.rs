@@ -21,9 +21,12 @@ pub struct Limits {
     pub batch_requests_max: usize,
     /// The most work of one turn of the loop.
     pub turn: TurnLimits,
-    /// Pauses after which a script is suspended until the next turn, if it has not used up
-    /// [`TurnLimits::nanos_max`] before. A pause comes after some 100 microseconds, so usually the
-    /// time decides.
+    /// How long a script runs until it is suspended, until the next turn, in nanoseconds: others
+    /// do nothing before it ends but be received, so more often than that would help nobody. A
+    /// guess.
+    pub script_nanos_max: u64,
+    /// Pauses after which it is, if it has not run for so long. A pause comes after some 100
+    /// microseconds, so usually the time decides.
     pub script_pauses_max: usize,
     /// Keys deleted in one turn because their time has come.
     pub expired_keys_max: usize,
@@ -92,8 +95,8 @@ pub struct TurnLimits {
     /// can ask for much. About 1 ms of copying; a guess.
     pub reply_bytes_max: usize,
     /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
-    /// a client has pipelined may take seconds each. The last one may overshoot. Several times what
-    /// a turn of small commands takes; a guess.
+    /// a client has pipelined may take seconds each, and a hundred clients may delete a hundred keys
+    /// each. The last one may overshoot. With what a turn does beside them it is below 2 ms then.
     pub nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
@@ -138,11 +141,12 @@ impl Default for Limits {
                 requests_max: 4096,
                 bytes_max: 1 << 20,
                 reply_bytes_max: 4 << 20,
-                nanos_max: 10_000_000,
+                nanos_max: 1_000_000,
                 client_sent_bytes_max: 4 << 20,
                 received_bytes_max: 8 << 20,
                 client_received_bytes_max: 2 << 20,
             },
+            script_nanos_max: 10_000_000,
             script_pauses_max: 1000,
             expired_keys_max: 256,
             untracked_keys_max: 1000,

@@ -150,14 +150,14 @@ impl Server {
         reply
     }
 
-    /// Loads libraries of functions that the shard has, for as long as a turn may take.
+    /// Loads libraries of functions that the shard has, for as long as a script may run on.
     pub(crate) fn load_libraries(&mut self) {
         let data = self.core.shard.engine.keyspace.libraries();
         if !self.libraries.is_behind(data) || self.core.stopping.is_some() {
             return;
         }
         let options = &self.core.process.options;
-        let (nanos, pauses) = (options.limits.turn.nanos_max, options.limits.script_pauses_max);
+        let (nanos, pauses) = (options.limits.script_nanos_max, options.limits.script_pauses_max);
         let work = self.core.work();
         self.libraries.advance(data, &mut Slice::new(&*options.clock, work, nanos, pauses));
     }
@@ -259,7 +259,7 @@ impl Server {
                     self.core.lap_time()
                 }
             };
-            if now.since(began) > limits.turn.nanos_max || pauses >= limits.script_pauses_max {
+            if now.since(began) > limits.script_nanos_max || pauses >= limits.script_pauses_max {
                 return None;
             }
         }

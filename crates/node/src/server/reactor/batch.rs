@@ -7,6 +7,7 @@ use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
 use crate::session::ClientKind;
 use crate::session::input::MOVED_PER_RECEIVED;
+use base::time::MonotonicNanos;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId};
 use engine::command::Args;
@@ -19,6 +20,9 @@ use std::ops::Range;
 struct Share {
     requests: usize,
     reply_bytes: usize,
+    nanos: u64,
+    /// Until when its time was taken.
+    lap: MonotonicNanos,
 }
 
 impl Share {
@@ -28,9 +32,20 @@ impl Share {
         self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
     }
 
+    /// It is so late now.
+    fn take_time(&mut self, lap: MonotonicNanos) {
+        self.nanos = self.nanos.saturating_sub(lap.since(self.lap));
+        self.lap = lap;
+    }
+
     /// Half of what is left, for those that must not have all of it.
     fn half(&self) -> Self {
-        Self { requests: self.requests.div_ceil(2), reply_bytes: self.reply_bytes.div_ceil(2) }
+        Self {
+            requests: self.requests.div_ceil(2),
+            reply_bytes: self.reply_bytes.div_ceil(2),
+            nanos: self.nanos.div_ceil(2),
+            ..*self
+        }
     }
 
     /// As much of this as there is of the other.
@@ -38,16 +53,13 @@ impl Share {
         Self {
             requests: self.requests.min(other.requests),
             reply_bytes: self.reply_bytes.min(other.reply_bytes),
+            nanos: self.nanos.min(other.nanos),
+            ..self
         }
     }
 
-    /// Nothing more is executed in this turn.
-    fn end(&mut self) {
-        self.requests = 0;
-    }
-
     fn is_used_up(&self) -> bool {
-        self.requests == 0 || self.reply_bytes == 0
+        self.requests == 0 || self.reply_bytes == 0 || self.nanos == 0
     }
 }
 
@@ -133,10 +145,14 @@ impl Scratch {
 impl Server {
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
-        let limits = &self.core.process.options.limits;
-        let (requests, reply_bytes) = (limits.turn.requests_max, limits.turn.reply_bytes_max);
-        let mut share = Share { requests, reply_bytes };
-        let mut bytes_left = limits.turn.bytes_max;
+        let limits = self.core.process.options.limits.turn;
+        let mut share = Share {
+            requests: limits.requests_max,
+            reply_bytes: limits.reply_bytes_max,
+            nanos: limits.nanos_max,
+            lap: self.core.turn.monotonic,
+        };
+        let mut bytes_left = limits.bytes_max;
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.begin_lap();
         }
@@ -196,11 +212,14 @@ impl Server {
         }
         let last = resuming.split_off(resuming.len().saturating_sub(count));
         let mut judged = std::mem::replace(resuming, last);
-        *left = left.within(*share);
+        self.core.begin_lap();
+        share.take_time(self.core.turn.lap);
+        *left = Share { lap: share.lap, ..left.within(*share) };
         let before = *left;
         self.resume_each(left);
         share.requests -= before.requests - left.requests;
         share.reply_bytes -= before.reply_bytes - left.reply_bytes;
+        share.take_time(left.lap);
         judged.append(&mut self.core.clients.resuming);
         self.core.clients.resuming = judged;
     }
@@ -222,9 +241,7 @@ impl Server {
                 // Judging takes time as well.
                 self.core.begin_lap();
             }
-            if self.core.turn.has_lasted(&self.core.process.options.limits) {
-                share.end();
-            }
+            share.take_time(self.core.turn.lap);
         }
     }
 
@@ -474,9 +491,7 @@ impl Server {
             let session = self.core.clients.at_mut(client);
             session.input.consumed = parsed.input.end;
             share.take(session.output.pending_bytes().saturating_sub(pending));
-            if self.core.turn.has_lasted(&self.core.process.options.limits) {
-                share.end();
-            }
+            share.take_time(self.core.turn.lap);
             if session.is_master() && dispatched == Dispatched::Done {
                 let waiting = bytes.len() - parsed.input.end;
                 self.link.note_applied(&mut self.core, client, waiting);
