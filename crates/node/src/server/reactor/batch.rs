@@ -145,17 +145,20 @@ impl Scratch {
 impl Server {
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
-        let limits = self.core.process.options.limits.turn;
-        let mut share = Share {
-            requests: limits.requests_max,
-            reply_bytes: limits.reply_bytes_max,
-            nanos: limits.nanos_max,
-            lap: self.core.turn.monotonic,
-        };
-        let mut bytes_left = limits.bytes_max;
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.begin_lap();
         }
+        let limits = self.core.process.options.limits.turn;
+        let lap = self.core.turn.lap;
+        let nanos = limits.nanos_max.saturating_sub(lap.since(self.core.turn.monotonic));
+        let mut share = Share {
+            requests: limits.requests_max,
+            reply_bytes: limits.reply_bytes_max,
+            // Whatever was done in this turn before.
+            nanos: nanos.max(limits.nanos_max / 2),
+            lap,
+        };
+        let mut bytes_left = limits.bytes_max;
         self.core.put_off = 0;
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
