@@ -1,9 +1,13 @@
 """Many cold keys that go at once, in four ways, and a bystander: how long the slowest of its requests takes, of which
 one falls due each millisecond whether or not the server keeps up. And what a tier writes that nobody uses.
+
+The loop has a core for itself, so that its turns are its own time; the server's other threads share the load's.
 """
 
 import contextlib
 import json
+import os
+import pathlib
 import subprocess
 import tempfile
 import time
@@ -14,7 +18,7 @@ from harness.info import info_fields
 from harness.server import die_with_parent
 from harness.waiting import wait_for
 from scene import FIRST
-from subjects import LOAD_CORE, RELEASE
+from subjects import LOAD_CORE, RELEASE, SERVER_CORE
 
 KEYS = 1_250_000
 MEMORY_SHARE = 0.08
@@ -64,7 +68,16 @@ def filled(server, keys):
     """Fills the server; how many values are not in memory."""
     tiered.fill(server, 0, keys)
     tiered.tighten(server, MEMORY_SHARE)
+    load.wait_for_upkeep(server)
+    part(server)
     return int(tiered.fields(server)["curr_items_ssd"])
+
+
+def part(server):
+    """The loop runs in the first thread."""
+    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
+        core = SERVER_CORE if int(task.name) == server.pid else LOAD_CORE
+        os.sched_setaffinity(int(task.name), {int(core)})
 
 
 def idle(server, seconds):

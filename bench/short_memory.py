@@ -67,11 +67,12 @@ def ending(server):
 def watched(server, acts, row):
     """Adds to the row what was done, and the most memory until it was done or failed."""
     began = time.monotonic()
-    with Watch(server) as watch:
-        try:
+    watch = Watch(server)
+    try:
+        with watch:
             row["requests"], row["refused"] = acts()
-        finally:
-            row.update(took_seconds=time.monotonic() - began, used=watch.used, resident=watch.resident)
+    finally:
+        row.update(took_seconds=time.monotonic() - began, used=watch.used, resident=watch.resident)
 
 
 def joined(primary, maxmemory, group_bytes, keys):

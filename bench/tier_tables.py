@@ -83,7 +83,8 @@ MASSES = """## Many cold keys that go at once
 {keys:,} keys of 500 bytes, and a bystander with {connections} connections, for which a PING or a GET of a key in memory
 falls due each millisecond. Its times count from then, so that a server that stops delays all that was due. *DEL* and
 *UNLINK*: {batch} keys at a time from {clients} clients. *Expiry*: all at the same millisecond, and nobody asks for them.
-Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting.
+Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting. Here the loop has a core for
+itself, and the server's other threads share the load's; no snapshot is under way when it begins.
 
 {table}
 Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.

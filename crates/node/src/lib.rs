@@ -28,7 +28,7 @@
 //! | `reactor` | turns the loop: receive, parse, prefetch, execute, append, send |
 //! | `gate` | every reason to refuse, before execution |
 //! | `dispatch`, `functions` | what a request waits for; executes it within a unit |
-//! | `queue`, `script` | what EXEC runs; scripts, and what runs for longer than a turn |
+//! | `queue`, `script` | what EXEC runs; scripts, and how one is suspended |
 //! | `blocked`, `copies`, `saves` | clients that wait for keys, for replicas, for a snapshot |
 //! | `lease`, `news`, `nodes` | the lease; what the shard tells; who is in it |
 //! | `tick` | the periodic look at the whole |

@@ -95,8 +95,9 @@ pub struct TurnLimits {
     /// can ask for much. About 1 ms of copying; a guess.
     pub reply_bytes_max: usize,
     /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
-    /// a client has pipelined may take seconds each, and a hundred clients may delete a hundred keys
-    /// each. The last one may overshoot. With what a turn does beside them it is below 2 ms then.
+    /// a client has pipelined may take seconds each, and a hundred clients may delete a hundred
+    /// keys each. The last one may overshoot. With what a turn does beside them it takes some 2 ms
+    /// then, and more amid a snapshot of values that are not in memory.
     pub nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.

@@ -54,7 +54,7 @@ pub struct Server {
     pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
     pub libraries: CompiledLibraries,
-    /// The suspended unit of a script that runs for longer than a turn.
+    /// The suspended unit of a script that runs for longer than it may at once.
     pub(crate) suspended: Option<Box<Suspended>>,
     /// Events of connections that the server dialed, kept until the script has ended.
     deferred: Vec<Event>,

@@ -30,7 +30,7 @@ const SURVEY_NANOS: u64 = 100 * MILLISECOND;
 
 /// The longest and the shortest slice, in nanoseconds. A slice begins and ends with the thread's
 /// cache of free blocks being emptied, some 20 µs.
-const SLICE_NANOS_MAX: u64 = MILLISECOND;
+const SLICE_NANOS_MAX: u64 = MILLISECOND / 2;
 const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
 
 /// Steps between two looks at the clock: some 20 µs where little moves.

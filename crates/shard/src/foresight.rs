@@ -103,7 +103,7 @@ impl Foresight {
                 if let Some(cold) = keyspace.cold_mut() {
                     cold.pin(hash);
                 }
-                // Clients need no more than half of the reads for theirs.
+                // While a client waits for a value, no more than half of the reads are for these.
                 tiering.fetch(keyspace, hash, place, usize::MAX);
                 foreseen.bytes += place.length();
                 foreseen.values.push((hash, place));

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! EVAL, FCALL ─▶ run_script ─▶ drive ─▶ call … call ─▶ answered
-//!                                │ takes longer than a turn may
+//!                                │ takes longer than it may at once
 //!                                ▼
 //!                            suspended ─▶ others are told BUSY ─▶ drive ─▶ … ─▶ answered
 //! ```
 //! One script is one unit, or a part of the unit of the transaction that runs it: all of its
 //! effects are in one record, and its reply waits for that. Its commands are executed with its
 //! caller's rights, and judged by Redis's rules for scripts (`script/call`). A script that runs for
-//! longer than a turn is suspended and goes on in the next turns (`script/suspended`), and
-//! `script/busy` says what others hear meanwhile.
+//! longer than `script_nanos_max` is suspended and goes on in the next turns
+//! (`script/suspended`), and `script/busy` says what others hear meanwhile.
 
 pub(super) mod busy;
 mod call;
@@ -230,7 +230,7 @@ impl Server {
         }
     }
 
-    /// Runs a script until it ends, or has run as long as a turn may take since `began` (`None`).
+    /// Runs a script until it ends, or has run for `script_nanos_max` since `began` (`None`).
     fn drive(&mut self, script: &mut Script, began: MonotonicNanos) -> Option<lua::Ending> {
         let limits = self.core.process.options.limits;
         let mut pauses = 0;

@@ -1,5 +1,6 @@
 mod faults;
 
+use super::reading::READING_SHARE;
 use super::shrinking::SHRINK_NANOS;
 use super::*;
 use base::disk::DiskJob;
@@ -373,12 +374,12 @@ fn while_nobody_waits_for_a_single_value_more_are_read_at_a_time() {
     assert_eq!(tiered.reads.jobs().queued.len(), 8);
     tiered.tiering.be_patient(false);
     assert!(tiered.fetch("key19"));
+    tiered.reads.run_last();
+    tiered.poll();
+    assert!(tiered.place("key19").is_none(), "it waited for none of them");
     tiered.reads.run();
     tiered.poll();
-    assert_eq!(tiered.reads.jobs().queued.len(), 2, "somebody waits for one of them");
-    tiered.reads.run();
-    tiered.poll();
-    assert!(tiered.place("key19").is_none(), "it comes before those that were still queued");
+    assert_eq!(tiered.reads.jobs().queued.len(), 1, "a client may come at any time");
     for _ in 0..20 {
         tiered.reads.run();
         tiered.poll();

@@ -155,7 +155,7 @@ impl Server {
             requests: limits.requests_max,
             reply_bytes: limits.reply_bytes_max,
             // Whatever was done in this turn before.
-            nanos: nanos.max(limits.nanos_max / 2),
+            nanos: nanos.max(limits.nanos_max.div_ceil(2)),
             lap,
         };
         let mut bytes_left = limits.bytes_max;
@@ -163,6 +163,11 @@ impl Server {
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
         self.execute_resuming(usize::MAX, &mut share, &mut half);
+        if half.nanos == 0 && half.requests == share.requests.div_ceil(2) {
+            // All were put off that there was time to judge. The next ones will be soon, not at
+            // once.
+            self.core.put_off = self.core.put_off.max(self.core.clients.resuming.len());
+        }
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 if turn > 0 && self.core.has_cold() && self.suspended.is_none() {
@@ -222,7 +227,9 @@ impl Server {
         self.resume_each(left);
         share.requests -= before.requests - left.requests;
         share.reply_bytes -= before.reply_bytes - left.reply_bytes;
-        share.take_time(left.lap);
+        // The last one may have taken longer than there was: others have theirs all the same.
+        share.nanos -= before.nanos - left.nanos;
+        share.lap = left.lap;
         judged.append(&mut self.core.clients.resuming);
         self.core.clients.resuming = judged;
     }
@@ -515,5 +522,30 @@ impl Server {
             return Dispatched::Stop;
         }
         Dispatched::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_over_ends_a_share_and_half_of_it_ends_before() {
+        let at = MonotonicNanos;
+        let mut share = Share { requests: 10, reply_bytes: 100, nanos: 1000, lap: at(5000) };
+        let mut half = share.half();
+        half.take_time(at(5499));
+        assert!(!half.is_used_up());
+        half.take_time(at(5500));
+        assert!(half.is_used_up());
+        share.take_time(at(5500));
+        assert!(!share.is_used_up());
+        assert_eq!(half.within(share).nanos, 0, "there is none left for who had its half");
+        share.take_time(at(5999));
+        // A clock may say the same again.
+        share.take_time(at(5999));
+        assert!(!share.is_used_up());
+        share.take_time(at(9000));
+        assert!(share.is_used_up());
     }
 }

@@ -1,5 +1,5 @@
-//! Suspended scripts: the unit of a script that runs for longer than a turn is laid aside, and the
-//! loop turns on.
+//! Suspended scripts: the unit of a script that runs for longer than it may at once is laid aside,
+//! and the loop turns on.
 //!
 //! Its effects are in memory and not in the log, and its unit is not over. So nothing else may
 //! touch the keyspace meanwhile: no request but the few with the flag ALLOW_BUSY, no expiry, no
@@ -80,7 +80,7 @@ impl Aside {
 }
 
 impl Server {
-    /// Begins to suspend a script that took as long as a turn may take. The unit is laid aside when
+    /// Begins to suspend a script that took as long as it may at once. The unit is laid aside when
     /// the functions that called it have returned.
     pub(super) fn begin_to_suspend(&mut self, script: Script) {
         self.suspended = Some(Box::new(Suspended {
@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// Runs the script for as long as a turn may take.
+    /// Runs the script for as long as it may at once.
     pub(crate) fn go_on_with_script(&mut self) {
         if self.suspended.as_ref().is_none_or(|it| it.is_given_up) {
             return;
