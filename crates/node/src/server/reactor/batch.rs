@@ -162,8 +162,8 @@ impl Server {
         self.core.put_off = 0;
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
-        self.execute_resuming(usize::MAX, &mut share, &mut half);
-        if half.nanos == 0 && half.requests == share.requests.div_ceil(2) {
+        let executed = self.execute_resuming(usize::MAX, &mut share, &mut half);
+        if executed == 0 && half.nanos == 0 {
             // All were put off that there was time to judge. The next ones will be soon, not at
             // once.
             self.core.put_off = self.core.put_off.max(self.core.clients.resuming.len());
@@ -212,11 +212,11 @@ impl Server {
 
     /// Executes the parked requests of the last `count` of those who need not wait any more, in the
     /// order in which that came about, as far as `left` allows, which is a part of the turn's
-    /// share. Those before them were judged in this turn.
-    fn execute_resuming(&mut self, count: usize, share: &mut Share, left: &mut Share) {
+    /// share; how many of them. Those before them were judged in this turn.
+    fn execute_resuming(&mut self, count: usize, share: &mut Share, left: &mut Share) -> usize {
         let resuming = &mut self.core.clients.resuming;
         if count == 0 || resuming.is_empty() {
-            return;
+            return 0;
         }
         let last = resuming.split_off(resuming.len().saturating_sub(count));
         let mut judged = std::mem::replace(resuming, last);
@@ -225,13 +225,15 @@ impl Server {
         *left = Share { lap: share.lap, ..left.within(*share) };
         let before = *left;
         self.resume_each(left);
-        share.requests -= before.requests - left.requests;
+        let executed = before.requests - left.requests;
+        share.requests -= executed;
         share.reply_bytes -= before.reply_bytes - left.reply_bytes;
         // The last one may have taken longer than there was: others have theirs all the same.
         share.nanos -= before.nanos - left.nanos;
         share.lap = left.lap;
         judged.append(&mut self.core.clients.resuming);
         self.core.clients.resuming = judged;
+        executed
     }
 
     fn resume_each(&mut self, share: &mut Share) {
