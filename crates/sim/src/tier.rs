@@ -109,19 +109,20 @@ impl Tiered {
         };
         let guest_bytes_max = *random.choose(&[0, 100, 4 << 10]);
         let slice_bytes = *random.choose(&[64, 300, 64 << 10]);
-        let limits = TieringLimits {
+        let mut limits = TieringLimits {
             tier,
             cold: ColdLimits { guest_bytes_max, slice_bytes, ..ColdLimits::default() },
             reads_max: *random.choose(&[1, 2, 4]),
-            patient_reads_max: *random.choose(&[1, 4, 16]),
             read_bytes_max: *random.choose(&[1, 8 << 10, 1 << 20]),
             buckets_per_step: *random.choose(&[1, 4, 64]),
             built_bytes_min: *random.choose(&[0, 4 << 10, 16 << 10]),
             encoded_per_turn: *random.choose(&[64, 1 << 10, 256 << 10]),
             released_per_turn: *random.choose(&[1, 8, 1024]),
             shrunk_bytes_max: 64 << 10,
+            ..TieringLimits::default()
         };
         let bytes_max = *random.choose(&[512 << 10, 1 << 20, 8 << 20]);
+        limits.patient_reads_max = *random.choose(&[1, 4, 16]);
         Self { pressure, limits, bytes_max }
     }
 

@@ -299,7 +299,8 @@ impl<'a> Reader<'a> {
                 .user_data(index as u64);
         // SAFETY: the bytes belong to a slot that is given to nobody else before the kernel has
         // completed this read, and that `work` alone drops, when nothing is under way. The slot
-        // keeps the file open until then.
+        // keeps the file open until then. A slot that moves when others are added leaves its bytes
+        // where they are.
         if unsafe { self.push(&entry) }.is_err() {
             return self.keep(ticket, caught(|| read.run()));
         }

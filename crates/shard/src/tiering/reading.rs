@@ -43,7 +43,7 @@ impl Tiering {
         true
     }
 
-    /// Whether whoever reads a record decodes it as well.
+    /// A long record: the thread that reads it decodes it as well.
     fn is_long(&self, place: Place) -> bool {
         place.length() > self.limits.built_bytes_min
     }
@@ -69,7 +69,7 @@ impl Tiering {
             .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
     }
 
-    /// Whether the kernel's io_uring reads what is short.
+    /// The kernel's io_uring, which reads what is short: whether it is in use.
     pub fn has_ring(&self) -> bool {
         self.reads.has_ring() && self.file.direct_place(0).is_some()
     }
@@ -81,8 +81,8 @@ impl Tiering {
         self.reads.begin_reads();
     }
 
-    /// Whether nobody waits for a single read, but all for many: then more are begun at a time, and
-    /// the loop is woken for some of them together. Whoever says so wakes up by himself before
+    /// Patience: nobody waits for a single read, but all for many. Then more are begun at a time,
+    /// and the loop is woken for some of them together. Whoever says so wakes up by himself before
     /// long.
     pub fn be_patient(&mut self, is_patient: bool) {
         self.is_patient = is_patient;
