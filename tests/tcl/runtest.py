@@ -41,6 +41,8 @@ class Outcome:
 
     passed: Counter
     failed: Counter
+    # What the suite says of tests that failed.
+    messages: dict
     output: str
     reason: str = ""
     seconds: float = 0
@@ -192,17 +194,23 @@ def _end_group(process):
 
 
 def _parse(output, reason):
-    passed, failed, finished = Counter(), Counter(), False
+    passed, failed, messages, finished = Counter(), Counter(), {}, False
+    said = []
     for line in output.splitlines():
         if match := PASSED.match(line):
             passed[_identity(match[1])] += 1
+            said = []
         elif match := FAILED.match(line):
             failed[_identity(match[1])] += 1
+            said = messages.setdefault(_identity(match[1]), [])
         elif DONE.match(line):
             finished = True
+            said = []
+        else:
+            said.append(line)
     if not finished and not reason:
         reason = "the file was aborted:\n" + "\n".join(output.splitlines()[-12:])
-    return Outcome(passed, failed, output, reason)
+    return Outcome(passed, failed, messages, output, reason)
 
 
 def _identity(name):

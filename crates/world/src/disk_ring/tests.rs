@@ -6,7 +6,9 @@ use crate::disk_pool::ThreadDiskPool;
 use base::Disk;
 use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, DiskOutcome, DiskQueue, DiskRead, DiskTicket};
 use base::driver::Waker;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::collections::BTreeMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -135,6 +137,30 @@ fn a_ring_that_has_slept_is_woken() {
         assert!(of == ticket && read == bytes[block * BLOCK..][..BLOCK]);
         thread::park_timeout(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn its_thread_goes_before_the_loop_where_that_is_allowed() {
+    let (mut pool, (file, _)) = (pool(), file());
+    let nice = || getpriority_process(None).expect("each thread has one");
+    let end = move |_: io::Result<&mut [u8]>| -> DiskOutcome {
+        Box::new((nice(), thread::current().name() == Some(RING)))
+    };
+    pool.submit_read(DiskRead { file, offset: 0, length: BLOCK, end: Box::new(end) });
+    pool.drain();
+    let mut done = Vec::new();
+    pool.poll(&mut done);
+    // Whether it is allowed is tried by a thread that reads nothing through a ring.
+    pool.submit(Box::new(move || {
+        let _ = setpriority_process(None, -20);
+        Box::new((nice(), false))
+    }));
+    pool.drain();
+    pool.poll(&mut done);
+    let mut outcomes = done.into_iter().map(|(_, outcome)| *outcome.downcast().expect("both do"));
+    let (of_reader, is_ring): (i32, bool) = outcomes.next().expect("the read has ended");
+    let (possible, _): (i32, bool) = outcomes.next().expect("the job has ended");
+    assert!(!is_ring || of_reader == possible, "{of_reader} instead of {possible}");
 }
 
 #[test]
