@@ -125,7 +125,7 @@ impl Server {
             self.suspend(client, written);
             return Dispatched::Stop;
         }
-        self.finish_unit(client, written, Some((id, args)))
+        self.finish_unit(client, written, Some(&(id, args)))
     }
 
     /// The demand of a request; of an EXEC with its queue's, of a script with what it declares.
@@ -393,12 +393,12 @@ impl Server {
         &mut self,
         client: ConnectionId,
         written: u64,
-        request: Option<(CommandId, Args<'_>)>,
+        request: Option<&(CommandId, Args<'_>)>,
     ) -> Dispatched {
         let observed = self.core.settle_unit();
         self.core.note_wrote(client, observed);
         let wait = self.core.shard.unit.wait.take();
-        if let (Some(wait), Some((id, args))) = (wait, request) {
+        if let (Some(wait), Some(&(id, args))) = (wait, request) {
             let deadline =
                 wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));
             let request = OwnedRequest::new(id, args);
