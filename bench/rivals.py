@@ -107,6 +107,7 @@ def one_turn(turn, servers, found, seconds):
                 save(name, servers[name])
             rate = speeds[row.cold, row.load] * STEADY_SHARE if row.is_steady else None
             seed = len(ROWS) * turn + number + 1
+            tiered.wait_for_disk()
             ask(name, servers[name], found, row, WARM_SECONDS * seconds / ROW_SECONDS, 1000 + seed, rate)
             sample = measure(name, servers[name], found, row, seconds, seed, rate)
             if row.writes:

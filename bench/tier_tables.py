@@ -108,7 +108,7 @@ a second go to any of them. The replica has a tier, and of memory {share:.0%} of
 
 BYTES = """## Memory of a cold key
 
-`used_memory` with cold keys alone, less what it is with none, by key, less the name. The table doubles as it grows, so its part differs with the number of keys.
+`used_memory` with cold keys alone, less what it is with none, by key, less the name. The table grows segment by segment, so its part is nearly the same for each number of keys.
 
 {table}"""
 

@@ -37,6 +37,10 @@ GROUP_BYTES_MIN = 96 << 20
 TIER_SHARE = 1.5
 TIER_BYTES_MIN = 256 << 20
 
+# What a disk at rest may still do within a second, and how long it is waited for.
+DISK_REST_SECTORS = 4096
+DISK_REST_SECONDS_MAX = 20
+
 # extstore has pages of 64 MiB, and wants some that are free.
 EXTSTORE_BYTES_MIN = 1 << 30
 
@@ -185,6 +189,25 @@ def settle(server):
             raise SystemExit("a server moves values for ever")
         before = now
         time.sleep(0.125)
+
+
+def wait_for_disk():
+    """Waits until the machine's disks rest: what one server still writes should not be what the next one waits for.
+    They may never rest, where others use them as well."""
+    deadline = time.monotonic() + DISK_REST_SECONDS_MAX
+    before = disk_sectors()
+    while time.monotonic() < deadline:
+        time.sleep(1)
+        if (now := disk_sectors()) - before <= DISK_REST_SECTORS:
+            return
+        before = now
+
+
+def disk_sectors():
+    """Sectors of 512 bytes that all disks have read and written."""
+    # https://docs.kernel.org/admin-guide/iostats.html: behind the name, the third field and the seventh.
+    lines = [line.split() for line in open("/proc/diskstats", encoding="ascii")]
+    return sum(int(line[5]) + int(line[9]) for line in lines)
 
 
 def scaled(number, scale, least):
