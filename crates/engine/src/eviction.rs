@@ -67,16 +67,21 @@ impl Keyspace {
 
     /// Bytes by which memory is above `maxmemory`, counted as by [`Self::is_over_limit`].
     pub fn bytes_over_limit(&self, beside: u64) -> usize {
+        self.bytes_lacking(beside, 0)
+    }
+
+    /// Bytes by which memory would be above `maxmemory` with so many more, which are not there yet.
+    pub fn bytes_lacking(&self, beside: u64, more: u64) -> usize {
         let limit = self.settings.maxmemory;
         if limit == 0 {
             return 0;
         }
         let used = (self.used_bytes() as u64).saturating_add(beside);
-        let over = used.saturating_sub(limit);
-        if over > 0 {
+        if used > limit {
             self.most_bytes.set(used.max(self.most_bytes.get()));
         }
-        usize::try_from(over).unwrap_or(usize::MAX)
+        let lacking = used.saturating_add(more).saturating_sub(limit);
+        usize::try_from(lacking).unwrap_or(usize::MAX)
     }
 }
 

@@ -5,13 +5,13 @@
 
 mod telling;
 
+use crate::cold::ColdValue;
 use crate::effect::{Effect, EffectDecoder, EffectError};
 use crate::ids::KeyHash;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use base::{DatabaseId, UnixMillis};
 use telling::Telling;
-use tier::Place;
 
 /// Effects of a record that are decoded ahead, so that the misses of their keys overlap: as many as
 /// the loop parses of a pipeline at a time.
@@ -24,8 +24,8 @@ const FETCHES_AHEAD: usize = 256;
 /// Values that a record will change.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct ToChange {
-    /// Of those that are not in memory: the hash of the key, and where the value lies.
-    pub cold: Vec<(KeyHash, Place)>,
+    /// Of those that are not in memory: the hash of the key, and what is known of the value.
+    pub cold: Vec<(KeyHash, ColdValue)>,
     /// Hashes of keys whose values are in memory, or of which there is none yet.
     pub warm: Vec<KeyHash>,
     /// There are no others.
@@ -99,8 +99,8 @@ impl Keyspace {
     }
 
     /// The values that a record's payload will change, as far as `bytes_max` of those go that are
-    /// not in memory now, as they lie in the store. One of these may exceed that if `one_exceeds`.
-    /// A payload that is damaged or does not fit is left to [`Self::apply_payload`].
+    /// not in memory now, of what they may take there. One of these may exceed that if
+    /// `one_exceeds`. A payload that is damaged or does not fit is left to [`Self::apply_payload`].
     pub fn foresee_values(&self, payload: &[u8], bytes_max: usize, one_exceeds: bool) -> ToChange {
         let mut found = ToChange { are_all: true, ..ToChange::default() };
         if self.cold_keys() == 0 {
@@ -113,16 +113,16 @@ impl Keyspace {
                 continue;
             }
             let hash = self.hash(key);
-            let Some(place) = self.cold_place(database, key) else {
+            let Some(value) = self.cold_value(database, key, || i64::MIN) else {
                 found.warm.push(hash);
                 continue;
             };
-            bytes += place.length();
+            bytes += value.bytes;
             if bytes > bytes_max && !(one_exceeds && found.cold.is_empty()) {
                 found.are_all = false;
                 return found;
             }
-            found.cold.push((hash, place));
+            found.cold.push((hash, value));
         }
         found
     }

@@ -8,7 +8,7 @@
 //! it, a value may have moved: whatever is missing when a record is applied is read then.
 
 use crate::recovery::Replayer;
-use crate::tiering::{Made, Tiering};
+use crate::tiering::{Made, Need, Tiering};
 use base::{Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::ids::KeyHash;
@@ -16,7 +16,7 @@ use engine::keyspace::Keyspace;
 use std::collections::VecDeque;
 use tier::Place;
 
-/// Bytes of values that are asked for at a time, as they lie in the store, and the part of
+/// Bytes of values that are asked for at a time, of what they may take in memory, and the part of
 /// `maxmemory` that they may be. Two thousand values of 500 bytes: forty records of a primary that
 /// is busy, and some ten milliseconds of a disk.
 const BYTES_MAX: usize = 1 << 20;
@@ -99,14 +99,14 @@ impl Foresight {
                 foreseen.warm.truncate(warm_max.saturating_sub(self.warm));
                 foreseen.warm.iter().for_each(|hash| cold.pin(*hash));
             }
-            for (hash, place) in found.cold {
+            for (hash, value) in found.cold {
                 if let Some(cold) = keyspace.cold_mut() {
                     cold.pin(hash);
                 }
                 // While a client waits for a value, no more than half of the reads are for these.
-                tiering.fetch(keyspace, hash, place, usize::MAX);
-                foreseen.bytes += place.length();
-                foreseen.values.push((hash, place));
+                tiering.fetch(keyspace, hash, value, Need::Many);
+                foreseen.bytes += value.bytes;
+                foreseen.values.push((hash, value.place));
             }
             self.bytes += foreseen.bytes;
             self.values += foreseen.values.len();

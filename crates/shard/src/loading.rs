@@ -406,7 +406,7 @@ impl Loading {
                 until = Some(replayer.at());
             }
             if !self.has_foreseen(&replayer) {
-                return Ok((Stage::Log(replayer, until), Step::Wait));
+                return Ok((Stage::Log(replayer, until), self.step_of_reads()));
             }
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());

@@ -2,9 +2,9 @@
 //! and fetched from it, by threads of their own.
 //!
 //! What goes and what comes back decide the engine and the commands; where it lies decides
-//! [`tier::Tier`]. Here is who writes and reads: jobs on two queues, of which one writes and
-//! cleans, one job after another, and one reads, for those who wait and for a snapshot beside them,
-//! several at a time.
+//! [`tier::Tier`]. Here is who writes and reads: jobs on three queues. `writes` writes and cleans,
+//! one job after another; `reads` reads for those who wait and for a snapshot beside them, several
+//! at a time; `urgent` reads what the loop stands still for.
 //!
 //! ```text
 //! spill ─▶ piece in memory ─▶ writes: seal, write ─▶ on the file
@@ -22,6 +22,7 @@ mod cleaning;
 pub mod device;
 mod jobs;
 mod open;
+mod queue;
 mod reading;
 mod shrinking;
 mod snapshot;
@@ -33,10 +34,10 @@ use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket};
 use base::time::{MonotonicNanos, SECOND};
 use cleaning::Cleaner;
 use engine::cold::{ColdLimits, ColdStore, Spilled};
-use engine::ids::KeyHash;
 use engine::keyspace::Keyspace;
 use jobs::{BlockingSource, write_piece};
 pub use open::{OpenTier, TierFiles, TierOrder};
+use queue::ReadQueue;
 use shrinking::Shrinker;
 use snapshot::SnapshotReader;
 use std::cell::RefCell;
@@ -44,7 +45,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tier::{Generations, Place, Read, Sealer, Shared, Tier, WriteId};
+use tier::{Generations, Place, Sealer, Tier, WriteId};
 
 /// How much is read and written at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,10 @@ pub struct TieringLimits {
     /// Memory of all reads under way, in bytes; one read may exceed them. A
     /// sixteenth of `maxmemory` if that is less.
     pub read_bytes_max: usize,
+    /// Memory of values that were read and are taken up in one turn, in bytes; one may exceed it.
+    /// Of the longest tables of numbers that are decoded in the loop these are four, which take a
+    /// millisecond; of strings of 500 bytes more than are under way.
+    pub taken_bytes_max: usize,
     /// Buckets of the tables that are looked into for values that may go, between two looks at the
     /// clock: some 20 µs.
     pub buckets_per_step: usize,
@@ -87,6 +92,7 @@ impl Default for TieringLimits {
             reads_max: 32,
             patient_reads_max: 192,
             read_bytes_max: 32 << 20,
+            taken_bytes_max: 64 << 10,
             buckets_per_step: 64,
             built_bytes_min: 4 << 10,
             encoded_per_turn: 128 << 10,
@@ -119,16 +125,10 @@ pub struct Tiering {
     capacity_bytes: u64,
     /// Of all keyspaces that it has served.
     generations: Generations,
-    reading: BTreeMap<DiskTicket, Wanted>,
-    /// Memory that they take, and the values that they bring.
-    reading_bytes: usize,
-    /// Reads that wait for one under way to end, and those of them that are for requests which need
-    /// many values: these leave room for others.
-    queued: VecDeque<Wanted>,
-    queued_bulk: VecDeque<Wanted>,
-    reading_bulk: usize,
-    /// Records that are being read, or wait to be.
-    wanted: BTreeMap<u64, KeyHash>,
+    /// Records that somebody waits for.
+    wanted: ReadQueue,
+    /// Reads that have ended and are not taken up yet.
+    ended: VecDeque<(DiskTicket, DiskOutcome)>,
     writing: BTreeMap<DiskTicket, WriteId>,
     shrinker: Shrinker,
     cleaner: Cleaner,
@@ -156,17 +156,12 @@ struct Late {
     counts_as_full: bool,
 }
 
-/// A record that somebody waits for.
-struct Wanted {
-    hash: KeyHash,
-    read: Read,
-    /// A long one that waits for its write is decoded as others are, and not read.
-    shared: Option<Shared>,
-    tries: u32,
-    /// Bytes of memory that count for it while it is read.
-    memory_bytes: usize,
-    /// One of many that a request needs.
-    is_bulk: bool,
+/// How many values somebody needs who waits for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    Few,
+    /// So many, or so long ones, that others must not have to wait for all of them.
+    Many,
 }
 
 /// Steps of moving values out that one request, one record or one turn may take. Each frees more
@@ -217,12 +212,8 @@ impl Tiering {
             urgent: Rc::new(RefCell::new(urgent)),
             limits,
             capacity_bytes,
-            reading: BTreeMap::new(),
-            reading_bytes: 0,
-            queued: VecDeque::new(),
-            queued_bulk: VecDeque::new(),
-            reading_bulk: 0,
-            wanted: BTreeMap::new(),
+            wanted: ReadQueue::default(),
+            ended: VecDeque::new(),
             writing: BTreeMap::new(),
             shrinker: Shrinker::default(),
             generations: Generations::default(),
@@ -247,12 +238,8 @@ impl Tiering {
         self.reads.poll(&mut self.done);
         self.writes.poll(&mut self.done);
         self.done.clear();
-        self.reading.clear();
-        self.reading_bytes = 0;
-        self.queued.clear();
-        self.queued_bulk.clear();
-        self.reading_bulk = 0;
-        self.wanted.clear();
+        self.wanted = ReadQueue::default();
+        self.ended.clear();
         self.writing.clear();
         self.shrinker.forget_cut();
         self.cleaner = Cleaner::default();
@@ -282,12 +269,9 @@ impl Tiering {
         }
     }
 
-    /// Which values may be spilled from now on, by their bytes. What was spilled before stays.
-    pub fn set_value_bytes(&mut self, keyspace: &mut Keyspace, min: usize, max: usize) {
-        // What fits into no record would be encoded in vain, again and again.
-        let max = max.min(self.limits.tier.record_bytes_max);
-        self.limits.cold.value_bytes_min = min;
-        self.limits.cold.value_bytes_max = max;
+    /// Which values may be spilled from now on. What was spilled before stays.
+    pub fn set_cold_limits(&mut self, keyspace: &mut Keyspace, limits: ColdLimits) {
+        self.limits.cold = limits;
         if let Some(cold) = keyspace.cold_mut() {
             cold.limits = self.limits.cold;
             cold.look_again();
@@ -364,7 +348,8 @@ impl Tiering {
             let ticket = self.writes.submit(Box::new(job));
             self.writing.insert(ticket, id);
         }
-        self.cleaner.go_on(keyspace, &self.file, &self.sealer, &mut *self.writes);
+        let (writes, statistics) = (&mut *self.writes, &mut self.statistics);
+        self.cleaner.go_on(keyspace, &self.file, &self.sealer, writes, statistics);
     }
 
     /// Reads the values that a snapshot under way waits for.
@@ -392,11 +377,46 @@ impl Tiering {
         }
     }
 
+    /// Makes room for `more` bytes as well, for who cannot wait for a later turn: in as many steps
+    /// as it takes, and writes are waited for.
+    pub fn make_room_now(
+        &mut self,
+        keyspace: &mut Keyspace,
+        beside: u64,
+        more: u64,
+        now: UnixMillis,
+    ) {
+        loop {
+            match self.make_room_for(keyspace, beside, more, now) {
+                Made::Done => return,
+                Made::More => {}
+                Made::Behind => {
+                    self.submit_writes(keyspace);
+                    if self.writing.is_empty() {
+                        return;
+                    }
+                    self.writes.drain();
+                    self.take_writes(keyspace);
+                }
+            }
+        }
+    }
+
     /// Moves values out of memory if `maxmemory` is exceeded, by what is `beside` the keyspace and
     /// by what it holds itself.
     pub fn make_room(&mut self, keyspace: &mut Keyspace, beside: u64, now: UnixMillis) -> Made {
+        self.make_room_for(keyspace, beside, 0, now)
+    }
+
+    fn make_room_for(
+        &mut self,
+        keyspace: &mut Keyspace,
+        beside: u64,
+        more: u64,
+        now: UnixMillis,
+    ) -> Made {
         for _ in 0..SPILL_STEPS_MAX {
-            let over = keyspace.bytes_over_limit(beside);
+            let over = keyspace.bytes_lacking(beside, more);
             if over == 0 {
                 self.late.behind_since = None;
                 return Made::Done;

@@ -18,9 +18,9 @@ pub struct Figures {
     pub given_up_segments: u64,
     /// Memory of pieces that are open or not yet written.
     pub buffered_bytes: u64,
-    /// Records put by [`crate::Tier::put`], and their bytes.
+    /// Records of values that were moved out of memory, drafts included, and their bytes.
     pub put_records: u64,
     pub put_bytes: u64,
-    /// Records put by [`crate::Tier::put_survivor`].
+    /// Records that cleaning moved, drafts included.
     pub survivor_records: u64,
 }

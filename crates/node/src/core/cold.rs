@@ -12,7 +12,7 @@ use engine::ids::KeyHash;
 use engine::refusal::Refusal;
 use engine::unit::Context;
 use shard::Shard;
-use shard::tiering::{Made, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
+use shard::tiering::{Made, Need, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
 use std::collections::BTreeSet;
 
 /// The part of `maxmemory` that values may take which requests wait for; and what they may take of
@@ -23,6 +23,14 @@ const PINNED_BYTES_MIN: usize = 8 << 20;
 /// When to look again whether there is room in memory, for requests, for records that were read or
 /// for a master's data set, in nanoseconds.
 pub(crate) const ROOM_NANOS: u64 = 1_000_000;
+
+/// Values that requests of one pipeline need that have not run yet.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// All of them, and the bytes of those that were asked for.
+    values: usize,
+    bytes: usize,
+}
 
 /// Bytes of memory that a value takes which a request waits for.
 pub(crate) fn needed_bytes(value: ColdValue) -> usize {
@@ -53,16 +61,7 @@ impl Process {
         let files =
             opened.map_err(|error| format!("tier: {} cannot be used: {error}", path.display()))?;
         let limits = TieringLimits {
-            cold: ColdLimits {
-                value_bytes_min: settings.value_bytes_min as usize,
-                value_bytes_max: (settings.value_bytes_max as usize)
-                    .min(self.options.limits.tiering.tier.record_bytes_max),
-                freed_bytes_min: match settings.is_all_cold {
-                    true => 0,
-                    false => self.options.limits.tiering.cold.freed_bytes_min,
-                },
-                ..self.options.limits.tiering.cold
-            },
+            cold: self.cold_limits(settings),
             reads_max: self.options.limits.tiering.reads_max.max(settings.read_threads),
             ..self.options.limits.tiering
         };
@@ -72,6 +71,18 @@ impl Process {
             "values that memory has no room for go to the tier"
         );
         Ok(Some(Tiering::new(files, limits, settings.bytes_max)))
+    }
+
+    /// Which values may leave memory.
+    pub(crate) fn cold_limits(&self, settings: &TierSettings) -> ColdLimits {
+        let TieringLimits { tier, cold, .. } = self.options.limits.tiering;
+        ColdLimits {
+            value_bytes_min: settings.value_bytes_min as usize,
+            // What fits into no record would be encoded in vain, again and again.
+            value_bytes_max: (settings.value_bytes_max as usize).min(tier.record_bytes_max),
+            freed_bytes_min: if settings.is_all_cold { 0 } else { cold.freed_bytes_min },
+            ..cold
+        }
     }
 }
 
@@ -244,24 +255,32 @@ impl Core {
         cold.is_some_and(ColdStore::encodes_next_turn)
     }
 
-    /// Has the values come that an ordinary request will need, as far as they are not in memory.
-    /// Nobody waits for them yet.
-    pub(crate) fn fetch_ahead(&mut self, client: ConnectionId, id: CommandId, args: Args<'_>) {
+    /// Has the values come that an ordinary request will need, as far as they are not in memory,
+    /// beside so many that earlier ones of its pipeline need. Nobody waits for them yet.
+    pub(crate) fn fetch_ahead(
+        &mut self,
+        client: ConnectionId,
+        id: CommandId,
+        args: Args<'_>,
+        ahead: &mut Ahead,
+    ) {
         let database = self.clients.at(client).database;
         let command = self.process.catalog.command(id);
         let hidden_by = self.hidden_by();
         let Shard { engine, tiering, .. } = &mut self.shard;
         let Some(tiering) = tiering else { return };
         // What needs many values has them come once it was judged, beside others.
-        let mut values = 0;
-        Self::for_each_needed(command, args, |_| values += 1);
-        if values > tiering.reads_max() {
+        Self::for_each_needed(command, args, |_| ahead.values += 1);
+        if tiering.need_of(ahead.values, ahead.bytes) == Need::Many {
             return;
         }
         Self::for_each_needed(command, args, |key| {
             let keyspace = &mut engine.keyspace;
-            if let Some(value) = keyspace.cold_value(database, key, || hidden_by) {
-                tiering.fetch(keyspace, keyspace.hash(key), value.place, 1);
+            if let Some(value) = keyspace.cold_value(database, key, || hidden_by)
+                && tiering.need_of(ahead.values, ahead.bytes + value.bytes) == Need::Few
+            {
+                ahead.bytes += value.bytes;
+                tiering.fetch(keyspace, keyspace.hash(key), value, Need::Few);
             }
         });
     }
@@ -305,16 +324,38 @@ impl Core {
             return Ok(());
         }
         let bytes_max = if session.is_master() { usize::MAX } else { self.pinned_bytes_max() };
+        let (_, bytes) = self.needed_now(database, command, args, context);
+        if bytes > bytes_max {
+            return Err(Refusal::OUT_OF_MEMORY);
+        }
         // What calls before this one brought in may go, or a long script would bring in all.
-        self.spill();
-        let hidden_by = context.hidden_by();
-        let woken_by = self.shard.unit.woken_by.clone().filter(|_| context.retry);
+        let beside = self.client_bytes();
+        let Shard { engine, tiering, .. } = &mut self.shard;
+        if let Some(tiering) = tiering {
+            tiering.make_room_now(&mut engine.keyspace, beside, bytes as u64, self.turn.now);
+        }
+        // Some that were there may have gone for it.
+        let (keys, _) = self.needed_now(database, command, args, context);
         let keyspace = &mut self.shard.engine.keyspace;
+        keys.iter().try_for_each(|key| keyspace.fetch_now(database, key))
+    }
+
+    /// Keys whose values a call needs that are not in memory, and the bytes that these may take.
+    fn needed_now(
+        &self,
+        database: DatabaseId,
+        command: &Registered,
+        args: Args<'_>,
+        context: Context,
+    ) -> (BTreeSet<Vec<u8>>, usize) {
+        let hidden_by = context.hidden_by();
+        let woken_by = self.shard.unit.woken_by.as_deref().filter(|_| context.retry);
+        let keyspace = &self.shard.engine.keyspace;
         let (mut keys, mut bytes) = (BTreeSet::new(), 0);
         Self::for_each_needed_use(command, args, |key, uses| {
             // Of those that it waited for, a client that is woken looks at no other one.
             let is_awaited = uses.intersects(KeyUse::ACCESS);
-            let is_seen = !is_awaited || woken_by.as_deref().is_none_or(|woken| woken == key);
+            let is_seen = !is_awaited || woken_by.is_none_or(|woken| woken == key);
             if let Some(value) = keyspace.cold_value(database, key, || hidden_by)
                 && is_seen
                 && keys.insert(key.to_vec())
@@ -322,10 +363,7 @@ impl Core {
                 bytes += needed_bytes(value);
             }
         });
-        if bytes > bytes_max {
-            return Err(Refusal::OUT_OF_MEMORY);
-        }
-        keys.iter().try_for_each(|key| keyspace.fetch_now(database, key))
+        (keys, bytes)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::session::Blocked;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
+use shard::tiering::Tiering;
 
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
@@ -192,7 +193,9 @@ impl Server {
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
         let is_behind = self.is_behind_libraries() && self.core.stopping.is_none();
         let is_flushed = !self.core.shard.engine.keyspace.has_flushed();
-        let has_work = has_work || self.has_more_to_untrack || is_behind || !is_flushed;
+        let has_ended = self.core.shard.tiering.as_ref().is_some_and(Tiering::has_ended_reads);
+        let has_work =
+            has_work || has_ended || self.has_more_to_untrack || is_behind || !is_flushed;
         if has_work
             || self.has_more_to_load
             || !self.core.clients.receiving.is_empty()

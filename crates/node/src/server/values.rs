@@ -22,10 +22,10 @@ impl Server {
             pinned.iter().for_each(|hash| store.pin(*hash));
         }
         if let Some(tiering) = &mut shard.tiering {
-            let count = cold.len();
+            let need = tiering.need_of(cold.len(), bytes);
             for (hash, value) in cold {
                 keyspace.work.step();
-                if tiering.fetch(keyspace, hash, value.place, count) {
+                if tiering.fetch(keyspace, hash, value, need) {
                     places.push(value.place);
                 }
             }

@@ -52,6 +52,13 @@ impl Loading {
         tiering.as_ref().is_none_or(|tiering| foresight.is_ready(tiering))
     }
 
+    /// What to wait for while the next record's values have not come: for the reads, unless some
+    /// have ended that were not taken up.
+    pub(super) fn step_of_reads(&self) -> Step {
+        let goes_on = self.lent.tiering.as_ref().is_some_and(Tiering::has_ended_reads);
+        if goes_on { Step::More } else { Step::Wait }
+    }
+
     /// Moves values out of memory until it is below `maxmemory`, if there is somewhere to go. If
     /// nothing more can be loaded before some have gone, what the loading has to wait for: for the
     /// next step, or until what went before is written.
@@ -74,7 +81,7 @@ impl Loading {
         drop(keyspace.take_garbage());
         let encodes = keyspace.cold().is_some_and(ColdStore::encodes_next_turn);
         // Nothing else wakes who waits for these.
-        let goes_on = encodes || keyspace.has_flushed();
+        let goes_on = encodes || keyspace.has_flushed() || tiering.has_ended_reads();
         let step = if goes_on { Step::More } else { Step::Wait };
         Ok((made == Made::Behind).then_some(step))
     }

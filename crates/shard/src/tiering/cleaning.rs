@@ -82,8 +82,9 @@ impl Cleaner {
         file: &Arc<dyn DiskFile>,
         sealer: &Arc<Sealer>,
         queue: &mut dyn DiskQueue,
+        statistics: &mut TieringStatistics,
     ) {
-        self.put_left(keyspace);
+        self.put_left(keyspace, statistics);
         let Some(cold) = keyspace.cold_mut() else { return };
         if self.reading.is_some() || self.left.is_some() {
             return;
@@ -121,10 +122,7 @@ impl Cleaner {
         match brought(outcome) {
             Ok(records) => {
                 self.left = Some(records);
-                self.put_left(keyspace);
-                if self.cleaning.is_none() {
-                    statistics.cleaned_segments += 1;
-                }
+                self.put_left(keyspace, statistics);
             }
             Err(why) => {
                 statistics.failed_reads += 1;
@@ -150,7 +148,7 @@ impl Cleaner {
     }
 
     /// Puts the records of the chunk that was read which keys still have, as far as there is room.
-    fn put_left(&mut self, keyspace: &mut Keyspace) {
+    fn put_left(&mut self, keyspace: &mut Keyspace, statistics: &mut TieringStatistics) {
         self.end_if_overtaken(keyspace);
         let Some(records) = &mut self.left else { return };
         while let Some(found) = records.found.get(records.at) {
@@ -170,15 +168,16 @@ impl Cleaner {
         if self.next.is_none()
             && let Some(cleaning) = self.cleaning.take()
         {
-            Self::end(&cleaning, keyspace);
+            Self::end(&cleaning, keyspace, statistics);
         }
     }
 
-    fn end(cleaning: &Cleaning, keyspace: &mut Keyspace) {
+    fn end(cleaning: &Cleaning, keyspace: &mut Keyspace, statistics: &mut TieringStatistics) {
         let is_flushed = keyspace.has_live_flushed();
         let Some(cold) = keyspace.cold_mut() else { return };
         if !cold.tier.has_live(cleaning) {
             cold.tier.end_cleaning(cleaning);
+            statistics.cleaned_segments += 1;
         } else if is_flushed {
             cold.tier.leave_cleaning(cleaning);
         } else {

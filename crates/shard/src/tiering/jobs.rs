@@ -87,9 +87,9 @@ impl Fetch {
 
     /// Bytes of memory that it takes at most, until the value has come: what is read, and what is
     /// made of it. A record that need not be read counts among the tier's buffers already.
-    pub fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self, value_bytes: usize) -> usize {
         let read_bytes = if self.shared.is_some() { 0 } else { self.read.length() };
-        read_bytes + self.read.length()
+        read_bytes + value_bytes.max(self.read.length())
     }
 }
 

@@ -2,8 +2,9 @@
 //! becomes of what they bring.
 
 use super::jobs::{self, Fetch, Fetched};
-use super::{TRIES_MAX, Tiering, TieringLimits, WANTED_BYTES, Wanted};
-use engine::cold::ColdStore;
+use super::queue::{Room, Wanted};
+use super::{Need, TRIES_MAX, Tiering, TieringLimits, WANTED_BYTES};
+use engine::cold::{ColdStore, ColdValue};
 use engine::ids::KeyHash;
 use engine::keyspace::Keyspace;
 use std::sync::Arc;
@@ -12,18 +13,40 @@ use tier::Place;
 /// The part of `maxmemory` that reads under way may take. What they bring has to leave again.
 pub(super) const READING_SHARE: usize = 16;
 
+/// Bytes of values from which on somebody needs many who needs more than one: reading them takes
+/// about a millisecond.
+const FEW_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes that count as taken up for a value that a thread has decoded, and for a span that a
+/// snapshot has read: both take about as long as that.
+const LONG_COUNTS_BYTES: usize = 1 << 10;
+const SPAN_COUNTS_BYTES: usize = 16 << 10;
+
 impl Tiering {
-    /// Has the value of the key with this hash come into memory, one of `count` that a request
-    /// needs. Whether it must be waited for: if not, it is there. [`Self::poll`] tells when it has
-    /// come.
+    /// Who needs so many values, of so many bytes in memory.
+    pub fn need_of(&self, count: usize, bytes: usize) -> Need {
+        match count > self.limits.reads_max || count > 1 && bytes > FEW_BYTES_MAX {
+            true => Need::Many,
+            false => Need::Few,
+        }
+    }
+
+    /// Has the value of the key with this hash come into memory, for somebody who needs few values
+    /// or many. Whether it must be waited for: if not, it is there. [`Self::poll`] tells when it
+    /// has come.
     pub fn fetch(
         &mut self,
         keyspace: &mut Keyspace,
         hash: KeyHash,
-        place: Place,
-        count: usize,
+        value: ColdValue,
+        need: Need,
     ) -> bool {
-        if self.wanted.contains_key(&place.bits()) {
+        let ColdValue { place, bytes: value_bytes } = value;
+        if self.wanted.has(place) {
+            if need == Need::Few {
+                self.wanted.hurry(place);
+                self.submit_reads(keyspace);
+            }
             return true;
         }
         let Some(cold) = keyspace.cold() else { return false };
@@ -35,10 +58,8 @@ impl Tiering {
             return false;
         }
         let read = cold.tier.read(place);
-        self.wanted.insert(place.bits(), hash);
-        let is_bulk = count > self.limits.reads_max;
-        let queue = if is_bulk { &mut self.queued_bulk } else { &mut self.queued };
-        queue.push_back(Wanted { hash, read, shared, tries: 0, memory_bytes: 0, is_bulk });
+        let (tries, memory_bytes) = (0, 0);
+        self.wanted.add(Wanted { hash, read, value_bytes, shared, tries, memory_bytes, need });
         self.submit_reads(keyspace);
         true
     }
@@ -46,27 +67,6 @@ impl Tiering {
     /// A long record: the thread that reads it decodes it as well.
     fn is_long(&self, place: Place) -> bool {
         place.length() > self.limits.built_bytes_min
-    }
-
-    /// The read to begin next, if there may be one more. Those of requests that need many take half
-    /// of all at most while somebody waits for a single one, so that others wait for a few of them
-    /// and not for all; and an eighth however many others there are.
-    fn next_queued(&mut self) -> Option<Wanted> {
-        if self.reading.len() >= self.reads_at_a_time() {
-            // Of many that were begun when nobody waited, not all must end before others begin.
-            let others = self.reading.len() - self.reading_bulk;
-            return if others < self.limits.reads_max / 2 { self.queued.pop_front() } else { None };
-        }
-        let most = match self.is_patient {
-            true => self.reads_at_a_time(),
-            false => self.limits.reads_max.div_ceil(2),
-        };
-        let least = self.limits.reads_max.div_ceil(8);
-        let bulk = self.reading_bulk;
-        let first = if bulk < least { self.queued_bulk.pop_front() } else { None };
-        first
-            .or_else(|| self.queued.pop_front())
-            .or_else(|| if bulk < most { self.queued_bulk.pop_front() } else { None })
     }
 
     /// The kernel's io_uring, which reads what is short: whether it is in use.
@@ -87,7 +87,7 @@ impl Tiering {
     pub fn be_patient(&mut self, is_patient: bool) {
         self.is_patient = is_patient;
         // While most of them are still under way, the file does not rest.
-        let wakes_from = if is_patient { (self.reading.len() / 4).max(1) } else { 1 };
+        let wakes_from = if is_patient { (self.wanted.under_way() / 4).max(1) } else { 1 };
         if wakes_from != self.wakes_from {
             self.wakes_from = wakes_from;
             self.reads.wake_from(wakes_from);
@@ -107,7 +107,7 @@ impl Tiering {
 
     /// Whether what lies at this place is being read, or waits to be.
     pub fn awaits(&self, place: Place) -> bool {
-        self.wanted.contains_key(&place.bits())
+        self.wanted.has(place)
     }
 
     /// Memory of reads from which on none is begun, in bytes.
@@ -119,11 +119,13 @@ impl Tiering {
     }
 
     pub(super) fn submit_reads(&mut self, keyspace: &mut Keyspace) {
-        let bytes_max = self.reading_bytes_max(keyspace);
-        while (self.reading.is_empty() || self.reading_bytes < bytes_max)
-            && let Some(mut wanted) = self.next_queued()
-        {
-            self.reading_bulk += usize::from(wanted.is_bulk);
+        let room = Room {
+            reads_max: self.limits.reads_max,
+            reads: self.reads_at_a_time(),
+            is_patient: self.is_patient,
+            bytes: self.reading_bytes_max(keyspace),
+        };
+        while let Some(mut wanted) = self.wanted.next(&room) {
             let (file, sealer) = (Arc::clone(&self.file), Arc::clone(&self.sealer));
             let (read, shared) = (wanted.read, wanted.shared.take());
             let builder = self.is_long(read.place()).then(|| keyspace.builder());
@@ -132,12 +134,11 @@ impl Tiering {
                 self.statistics.read_bytes += read.length() as u64;
             }
             let fetch = Fetch { file, sealer, read, shared, builder };
-            wanted.memory_bytes = fetch.memory_bytes();
-            self.reading_bytes += wanted.memory_bytes;
-            self.reading.insert(fetch.submit(&mut *self.reads), wanted);
+            wanted.memory_bytes = fetch.memory_bytes(wanted.value_bytes);
+            self.wanted.begin(fetch.submit(&mut *self.reads), wanted);
         }
         if let Some(cold) = keyspace.cold_mut() {
-            cold.coming_bytes = self.reading_bytes + self.wanted.len() * WANTED_BYTES;
+            cold.coming_bytes = self.wanted.bytes() + self.wanted.len() * WANTED_BYTES;
         }
     }
 
@@ -148,23 +149,37 @@ impl Tiering {
         self.begin_reads();
     }
 
+    /// Whether reads have ended that were not taken up: there was no time for all of them, and the
+    /// next turn need not wait for anything.
+    pub fn has_ended_reads(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Takes up what was read, as much as there is time for in one turn.
     pub(super) fn take_reads(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
-        let mut done = std::mem::take(&mut self.done);
-        self.reads.poll(&mut done);
-        for (ticket, outcome) in done.drain(..) {
-            let Some(mut wanted) = self.reading.remove(&ticket) else {
+        self.reads.poll(&mut self.done);
+        self.ended.extend(self.done.drain(..));
+        let mut taken_bytes = 0;
+        while taken_bytes < self.limits.taken_bytes_max
+            && let Some((ticket, outcome)) = self.ended.pop_front()
+        {
+            let Some(mut wanted) = self.wanted.end(ticket) else {
                 self.snapshot.take(ticket, outcome, keyspace, &mut self.statistics);
+                taken_bytes += SPAN_COUNTS_BYTES;
                 continue;
             };
-            self.reading_bytes -= wanted.memory_bytes;
-            self.reading_bulk -= usize::from(wanted.is_bulk);
             let place = wanted.read.place();
             let brought: Fetched = jobs::brought(outcome);
             let is_current = |cold: &ColdStore| cold.tier.is_current(&wanted.read);
+            // What a thread has decoded is taken up at once.
+            taken_bytes += match self.is_long(place) {
+                true => LONG_COUNTS_BYTES,
+                false => wanted.value_bytes,
+            };
             if !keyspace.cold().is_some_and(is_current) {
                 // The record was released, and another one may lie in its place by now, even one of
                 // the same key: whoever waits looks again.
-                self.wanted.remove(&place.bits());
+                self.wanted.forget(place);
                 arrived.push(place);
                 if let Ok(brought) = brought {
                     keyspace.forget_brought(brought);
@@ -180,7 +195,7 @@ impl Tiering {
                 if !is_cold {
                     keyspace.forget_copy_at(wanted.hash, place);
                 } else if wanted.tries < TRIES_MAX {
-                    self.queued.push_front(wanted);
+                    self.wanted.repeat(wanted);
                     continue;
                 } else if let Some(cold) = keyspace.cold() {
                     cold.fail(format!("a value that was moved to the tier is lost there: {why}"));
@@ -191,9 +206,8 @@ impl Tiering {
             if let Ok(brought) = brought {
                 keyspace.put_brought(wanted.hash, place, brought);
             }
-            self.wanted.remove(&place.bits());
+            self.wanted.forget(place);
             arrived.push(place);
         }
-        self.done = done;
     }
 }

@@ -5,6 +5,7 @@ use super::shrinking::SHRINK_NANOS;
 use super::*;
 use base::disk::DiskJob;
 use base::{DatabaseId, HashKey};
+use engine::cold::ColdValue;
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect};
 use engine::settings::Settings;
@@ -249,9 +250,13 @@ impl Tiered {
     }
 
     fn fetch(&mut self, key: &str) -> bool {
-        let place = self.place(key).expect("it is not in memory");
+        self.fetch_for(key, Need::Few)
+    }
+
+    fn fetch_for(&mut self, key: &str, need: Need) -> bool {
+        let value = self.keyspace.cold_value(HERE, key.as_bytes(), || i64::MIN);
         let hash = self.keyspace.hash(key.as_bytes());
-        self.tiering.fetch(&mut self.keyspace, hash, place, 1)
+        self.tiering.fetch(&mut self.keyspace, hash, value.expect("it is not in memory"), need)
     }
 
     /// Whether all values are what they were made, wherever they lie.
@@ -312,10 +317,7 @@ fn a_request_that_needs_many_values_leaves_reads_to_others() {
         tiered.settle();
     }
     for number in 0..19 {
-        let key = format!("key{number}");
-        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
-        let place = place.expect("it is not in memory");
-        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, 19));
+        assert!(tiered.fetch_for(&format!("key{number}"), Need::Many));
     }
     assert_eq!(tiered.reads.jobs().queued.len(), 2, "half of what may be read at a time");
     let last = tiered.place("key19");
@@ -343,10 +345,7 @@ fn a_request_that_needs_many_values_has_its_reads_however_many_others_there_are(
         assert!(tiered.fetch(&format!("key{number}")));
     }
     for number in 10..20 {
-        let key = format!("key{number}");
-        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
-        let place = place.expect("it is not in memory");
-        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, 10));
+        assert!(tiered.fetch_for(&format!("key{number}"), Need::Many));
     }
     let is_here = |tiered: &Tiered, number: u8| tiered.place(&format!("key{number}")).is_none();
     while !(0..10).all(|number| is_here(&tiered, number)) {
@@ -366,10 +365,7 @@ fn while_nobody_waits_for_a_single_value_more_are_read_at_a_time() {
     }
     tiered.tiering.be_patient(true);
     for number in 0..19 {
-        let key = format!("key{number}");
-        let (hash, place) = (tiered.keyspace.hash(key.as_bytes()), tiered.place(&key));
-        let place = place.expect("it is not in memory");
-        assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, place, usize::MAX));
+        assert!(tiered.fetch_for(&format!("key{number}"), Need::Many));
     }
     assert_eq!(tiered.reads.jobs().queued.len(), 8);
     tiered.tiering.be_patient(false);
@@ -385,6 +381,106 @@ fn while_nobody_waits_for_a_single_value_more_are_read_at_a_time() {
         tiered.poll();
     }
     assert_eq!(tiered.keyspace.cold_keys(), 0);
+    assert!(tiered.is_whole());
+}
+
+#[test]
+fn long_values_of_a_request_that_needs_many_leave_memory_to_others() {
+    let mut tiered = Tiered::new();
+    tiered.tiering.limits.reads_max = 4;
+    // A single read takes all there is.
+    tiered.tiering.limits.read_bytes_max = 1;
+    for number in 0..20 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    for number in 0..19 {
+        assert!(tiered.fetch_for(&format!("key{number}"), Need::Many));
+    }
+    assert_eq!(tiered.reads.jobs().queued.len(), 1);
+    let last = tiered.place("key19");
+    assert!(tiered.fetch("key19"));
+    tiered.reads.run_last();
+    assert_eq!(tiered.poll(), last.into_iter().collect::<Vec<_>>(), "it did not wait for them");
+    for _ in 0..20 {
+        assert!(tiered.reads.jobs().queued.len() <= 1, "there is no memory for two");
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert_eq!(tiered.keyspace.cold_keys(), 0);
+    assert!(tiered.is_whole());
+}
+
+#[test]
+fn a_value_that_somebody_needs_alone_does_not_wait_among_the_many_of_another() {
+    let mut tiered = Tiered::new();
+    tiered.tiering.limits.reads_max = 2;
+    for number in 0..20 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    for number in 0..20 {
+        assert!(tiered.fetch_for(&format!("key{number}"), Need::Many));
+    }
+    let last = tiered.place("key19").expect("it is not in memory");
+    for _ in 0..2 {
+        assert!(tiered.fetch("key19"), "it is being waited for, once");
+    }
+    tiered.reads.run_last();
+    assert_eq!(tiered.poll(), [last]);
+    while tiered.keyspace.cold_keys() > 0 {
+        assert!(!tiered.reads.jobs().queued.is_empty());
+        tiered.reads.run();
+        tiered.poll();
+    }
+    assert!(tiered.is_whole());
+}
+
+#[test]
+fn what_a_value_takes_in_memory_counts_while_it_is_read() {
+    let mut tiered = Tiered::new();
+    tiered.put("key", 1);
+    tiered.settle();
+    let value = tiered.keyspace.cold_value(HERE, b"key", || i64::MIN).expect("it is cold");
+    // As a table may.
+    let value = ColdValue { bytes: 4 * value.place.length(), ..value };
+    let hash = tiered.keyspace.hash(b"key");
+    assert!(tiered.tiering.fetch(&mut tiered.keyspace, hash, value, Need::Few));
+    let coming = tiered.keyspace.cold().expect("it has a tier").coming_bytes;
+    assert!(coming >= 5 * value.place.length(), "{coming}");
+}
+
+#[test]
+fn who_needs_more_than_one_long_value_needs_many() {
+    let tiered = Tiered::new();
+    let (tiering, max) = (&tiered.tiering, tiered.tiering.limits.reads_max);
+    assert_eq!(tiering.need_of(max, 500 * max), Need::Few);
+    assert_eq!(tiering.need_of(max + 1, 500 * max), Need::Many);
+    assert_eq!(tiering.need_of(1, 7 << 20), Need::Few, "nobody can need less");
+    assert_eq!(tiering.need_of(2, 7 << 20), Need::Many);
+}
+
+#[test]
+fn values_that_have_come_are_taken_up_in_more_than_one_turn() {
+    let mut tiered = Tiered::new();
+    for number in 0..9 {
+        tiered.put(&format!("key{number}"), number);
+        tiered.settle();
+    }
+    let value = tiered.keyspace.cold_value(HERE, b"key0", || i64::MIN).expect("it is cold");
+    tiered.tiering.limits.taken_bytes_max = 4 * value.bytes;
+    for number in 0..9 {
+        assert!(tiered.fetch(&format!("key{number}")));
+    }
+    tiered.reads.run();
+    let used = tiered.keyspace.used_bytes();
+    let arrived: Vec<_> = std::iter::from_fn(|| {
+        let count = tiered.poll().len();
+        assert!(tiered.keyspace.used_bytes() <= used, "it was counted before it came");
+        (count > 0).then_some((count, tiered.tiering.has_ended_reads()))
+    })
+    .collect();
+    assert_eq!(arrived, [(4, true), (4, true), (1, false)]);
     assert!(tiered.is_whole());
 }
 

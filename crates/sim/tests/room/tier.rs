@@ -510,6 +510,19 @@ fn a_script_that_reads_what_it_did_not_declare_keeps_to_the_memory_there_is() {
 }
 
 #[test]
+fn a_call_amid_a_script_that_needs_many_values_has_room_made_for_them() {
+    let mut single = with_large_values();
+    let script = "redis.call('MGET', unpack(ARGV))
+        return tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)'))";
+    let words = ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec()).into_iter();
+    let keys = (0..150).map(|number| format!("key{number}").into_bytes());
+    let words: Words = words.chain(keys).collect();
+    let Reply::Integer(used) = single.ask(&words) else { panic!("there is room for these") };
+    let limit = single.keyspace().settings.maxmemory as i64;
+    assert!(used < limit + limit / 100, "{used} of {limit}");
+}
+
+#[test]
 fn what_is_flushed_gives_its_space_back() {
     for (seed, line) in (1..=6).zip(["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB"].into_iter().cycle()) {
         let tier =

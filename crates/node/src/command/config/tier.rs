@@ -54,7 +54,10 @@ fn judge(
         false => "tier",
         true if before.read_threads != after.read_threads => "tier-read-threads",
         true if readers(before) != readers(after) => "tier-io-uring",
-        true => "tier-max",
+        true if before.bytes_max != after.bytes_max => "tier-max",
+        true if before.value_bytes_min != after.value_bytes_min => "tier-value-min",
+        true if before.value_bytes_max != after.value_bytes_max => "tier-value-max",
+        true => "tier-all-cold",
     };
     if state.is_loading && before != after {
         return Err((named, "The tier cannot be changed while data is loaded."));
@@ -110,6 +113,7 @@ pub(super) fn prepare(server: &Server, proposal: &Proposal) -> Result<TierChange
 /// device that goes is waited for.
 pub(super) fn put_in_force(server: &mut Server, TierChange { change, opened }: TierChange) {
     let settings = &server.core.process.settings.tier;
+    let limits = server.core.process.cold_limits(settings);
     let shard = &mut server.core.shard;
     shard.forget_foreseen();
     let keyspace = &mut shard.engine.keyspace;
@@ -122,8 +126,7 @@ pub(super) fn put_in_force(server: &mut Server, TierChange { change, opened }: T
         shard.tiering.insert(tiering).serve(keyspace);
     } else if let Some(tiering) = &mut shard.tiering {
         tiering.set_capacity(keyspace, settings.bytes_max);
-        let (min, max) = (settings.value_bytes_min as usize, settings.value_bytes_max as usize);
-        tiering.set_value_bytes(keyspace, min, max);
+        tiering.set_cold_limits(keyspace, limits);
     }
 }
 

@@ -2,6 +2,7 @@
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
 use crate::core::Core;
+use crate::core::cold::Ahead;
 use crate::core::verdict::Dispatched;
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
@@ -406,6 +407,7 @@ impl Server {
         if asker.is_stranger || asker.is_master() {
             return;
         }
+        let mut ahead = Ahead::default();
         for parsed in &scratch.parsed {
             let Some(id) = parsed.command else { continue };
             let args = scratch.args(parsed, bytes);
@@ -413,7 +415,7 @@ impl Server {
             // there.
             let command = self.core.process.catalog.command(id);
             if command.admits(args.len()) && self.core.allows(client, command, args) {
-                self.core.fetch_ahead(client, id, args);
+                self.core.fetch_ahead(client, id, args, &mut ahead);
             }
         }
     }

@@ -51,6 +51,8 @@ fn what_a_tier_takes_changes_at_any_time_but_while_loading() {
     let larger = TierSettings { bytes_max: 2 << 30, value_bytes_min: 1024, ..one.clone() };
     assert_eq!(judge(&one, &larger, IN_USE_NOW), Ok(Change::Stays));
     assert!(judge(&one, &larger, LOADING).is_err_and(|(named, _)| named == "tier-max"));
+    let shorter = TierSettings { value_bytes_max: 1024, ..one.clone() };
+    assert!(judge(&one, &shorter, LOADING).is_err_and(|(named, _)| named == "tier-value-max"));
     assert_eq!(judge(&one, &one, LOADING), Ok(Change::Stays));
 }
 
