@@ -65,7 +65,7 @@ pub struct TieringLimits {
     pub read_bytes_max: usize,
     /// Memory of values that were read and are taken up in one turn, in bytes; one may exceed it.
     /// Of the longest tables of numbers that are decoded in the loop these are four, which take a
-    /// millisecond; of strings of 500 bytes more than are under way.
+    /// millisecond; of strings of 500 bytes a hundred and thirty.
     pub taken_bytes_max: usize,
     /// Buckets of the tables that are looked into for values that may go, between two looks at the
     /// clock: some 20 µs.
@@ -378,7 +378,7 @@ impl Tiering {
     }
 
     /// Makes room for `more` bytes as well, for who cannot wait for a later turn: in as many steps
-    /// as it takes, and writes are waited for.
+    /// as it takes, and writes are waited for. Long values are encoded amid it.
     pub fn make_room_now(
         &mut self,
         keyspace: &mut Keyspace,
@@ -386,11 +386,22 @@ impl Tiering {
         more: u64,
         now: UnixMillis,
     ) {
+        let per_turn = self.limits.encoded_per_turn.max(1);
+        let mut turns = 64 + keyspace.bytes_lacking(beside, more) / per_turn;
         loop {
             match self.make_room_for(keyspace, beside, more, now) {
                 Made::Done => return,
                 Made::More => {}
                 Made::Behind => {
+                    // Amid a script no turn ends.
+                    if let Some(cold) = keyspace.cold_mut()
+                        && cold.encodes_next_turn()
+                        && turns > 0
+                    {
+                        turns -= 1;
+                        cold.encoded_bytes_left = per_turn;
+                        continue;
+                    }
                     self.submit_writes(keyspace);
                     if self.writing.is_empty() {
                         return;

@@ -244,14 +244,14 @@ impl Server {
         if let Some(waited) = waited {
             self.core.unpin(&waited.pinned);
         }
+        // Who is put off asks for room anew: what it waits for now may take long.
+        self.end_asking(client);
         if is_put_off {
             self.core.block(client, Blocked::Parked { why, request, deadline, turn });
             self.core.clients.resuming.push_back(client);
         } else {
             self.core.enqueue(client);
         }
-        // Who is put off keeps its place among those that ask for room.
-        self.end_asking(client);
         !is_put_off
     }
 

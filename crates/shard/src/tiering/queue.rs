@@ -155,7 +155,8 @@ impl ReadQueue {
     }
 
     /// What has [ended](Self::end) is read once more, before all others.
-    pub fn repeat(&mut self, wanted: Wanted) {
+    pub fn repeat(&mut self, mut wanted: Wanted) {
+        wanted.need = Need::Few;
         self.for_few.push_front(wanted);
     }
 

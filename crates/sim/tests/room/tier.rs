@@ -523,6 +523,24 @@ fn a_call_amid_a_script_that_needs_many_values_has_room_made_for_them() {
 }
 
 #[test]
+fn a_call_amid_a_script_has_room_made_by_long_values_too() {
+    let limits = TieringLimits { encoded_per_turn: 1 << 10, ..TieringLimits::default() };
+    let pressure = Pressure::Memory(LARGE_MEMORY);
+    let mut single = Single::new(Some(Tiered { pressure, limits, bytes_max: 256 << 20 }));
+    for number in 0..400 {
+        single.line(&format!("SET long{number} {}", "v".repeat(100_000)));
+    }
+    let script = "redis.call('MGET', unpack(ARGV))
+        return tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)'))";
+    let words = ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec()).into_iter();
+    let keys = (0..15).map(|number| format!("long{number}").into_bytes());
+    let words: Words = words.chain(keys).collect();
+    let Reply::Integer(used) = single.ask(&words) else { panic!("there is room for these") };
+    let limit = single.keyspace().settings.maxmemory as i64;
+    assert!(used < limit + limit / 100, "{used} of {limit}");
+}
+
+#[test]
 fn what_is_flushed_gives_its_space_back() {
     for (seed, line) in (1..=6).zip(["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB"].into_iter().cycle()) {
         let tier =
