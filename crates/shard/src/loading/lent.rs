@@ -52,7 +52,7 @@ impl Loading {
         tiering.as_ref().is_none_or(|tiering| foresight.is_ready(tiering))
     }
 
-    /// What to wait for while the next record's values have not come: for the reads, unless some
+    /// The step while the next record's values have not come: it waits for the reads, unless some
     /// have ended that were not taken up.
     pub(super) fn step_of_reads(&self) -> Step {
         let goes_on = self.lent.tiering.as_ref().is_some_and(Tiering::has_ended_reads);

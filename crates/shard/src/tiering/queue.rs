@@ -44,7 +44,7 @@ struct Load {
 }
 
 impl Load {
-    /// Whether a further read may begin that needs so much room. One may, whatever it takes.
+    /// True if a further read may begin within so many reads and bytes. The first always may.
     fn is_below(self, reads: usize, bytes: usize) -> bool {
         self.reads == 0 || self.reads < reads && self.bytes < bytes
     }
@@ -74,7 +74,7 @@ pub(super) struct ReadQueue {
 }
 
 impl ReadQueue {
-    /// Whether what lies at this place is being read, or waits to be.
+    /// True if the record at this place is being read, or waits to be.
     pub fn has(&self, place: Place) -> bool {
         self.wanted.contains_key(&place.bits())
     }
@@ -141,7 +141,7 @@ impl ReadQueue {
         first.or_else(|| self.for_few.pop_front()).or_else(|| of_many(most))
     }
 
-    /// What [`Self::next`] gave is under way.
+    /// The read that [`Self::next`] gave has begun.
     pub fn begin(&mut self, ticket: DiskTicket, wanted: Wanted) {
         self.load_mut(wanted.need).add(wanted.memory_bytes);
         self.under_way.insert(ticket, wanted);
@@ -154,13 +154,13 @@ impl ReadQueue {
         Some(wanted)
     }
 
-    /// What has [ended](Self::end) is read once more, before all others.
+    /// A read that has [ended](Self::end) is tried once more, before all others.
     pub fn repeat(&mut self, mut wanted: Wanted) {
         wanted.need = Need::Few;
         self.for_few.push_front(wanted);
     }
 
-    /// What has [ended](Self::end) need not be waited for any more.
+    /// The record at this place has come, or is gone: nobody waits for it any more.
     pub fn forget(&mut self, place: Place) {
         self.wanted.remove(&place.bits());
     }
