@@ -1,6 +1,6 @@
 """A queue of rq, done by a worker that runs jobs in its own process.
 
-rq_queue.py produce PORT COUNT ACKED | work PORT DONE
+rq_queue.py produce PORT COUNT ACKED | work PORT DONE | where PORT NUMBER...
 """
 
 import os
@@ -44,10 +44,28 @@ def work(connection):
             time.sleep(0.1)
 
 
+def where(connection, numbers):
+    """Prints where the server keeps each job, of which no worker has told that it is done; 1 if it keeps one
+    nowhere."""
+    queue = Queue("jobs", connection=connection)
+    waiting = {"queue": queue.get_job_ids(), "intermediate queue": queue.intermediate_queue.get_job_ids(),
+               "started": queue.started_job_registry.get_job_ids(cleanup=False),
+               "failed": queue.failed_job_registry.get_job_ids(cleanup=False)}
+    nowhere = False
+    for number in numbers:
+        job = queue.fetch_job(f"job-{number}")
+        places = [place for place, jobs in waiting.items() if job and job.id in jobs]
+        nowhere |= not places
+        print(f"job {number}: {', '.join(places) or 'nowhere'}")
+    return nowhere
+
+
 if __name__ == "__main__":
     mode, port, *rest = sys.argv[1:]
     redis = Redis(port=int(port))
     if mode == "produce":
         produce(redis, int(rest[0]), rest[1], os.path.join(os.path.dirname(rest[1]), "done"))
+    elif mode == "where":
+        sys.exit(where(redis, rest))
     else:
         work(redis)
