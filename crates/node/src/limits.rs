@@ -96,8 +96,8 @@ pub struct TurnLimits {
     pub reply_bytes_max: usize,
     /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
     /// a client has pipelined may take seconds each, and a hundred clients may delete a hundred
-    /// keys each. The last one may overshoot. With what a turn does beside them it takes some 2 ms
-    /// then, and more amid a snapshot of values that are not in memory.
+    /// keys each. The last one may overshoot. With what a turn does beside them it takes less than
+    /// 2 ms then.
     pub nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
@@ -142,7 +142,7 @@ impl Default for Limits {
                 requests_max: 4096,
                 bytes_max: 1 << 20,
                 reply_bytes_max: 4 << 20,
-                nanos_max: 1_000_000,
+                nanos_max: 800_000,
                 client_sent_bytes_max: 4 << 20,
                 received_bytes_max: 8 << 20,
                 client_received_bytes_max: 2 << 20,

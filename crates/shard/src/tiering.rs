@@ -168,6 +168,12 @@ pub enum Need {
 /// than most requests add.
 const SPILL_STEPS_MAX: usize = 16;
 
+/// Bytes that are freed at a time where the next request goes on, at least, and the part of what
+/// is lacking. Many clients that come at once bring megabytes, and moving one out takes 2 ms where
+/// values are small.
+const FREED_BYTES_MIN: usize = 256 << 10;
+const FREED_SHARE: usize = 8;
+
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
 const BEHIND_NANOS_MAX: u64 = SECOND;
@@ -296,6 +302,7 @@ impl Tiering {
         self.submit_reads(keyspace);
         let (bytes_max, writes) = (self.limits.shrunk_bytes_max, &mut *self.writes);
         self.shrinker.go_on(keyspace, now, bytes_max, &self.file, writes);
+        self.snapshot.take(keyspace, &mut self.statistics);
         self.read_for_snapshot(keyspace);
         self.begin_reads();
         self.submit_writes(keyspace);
@@ -389,7 +396,7 @@ impl Tiering {
         let per_turn = self.limits.encoded_per_turn.max(1);
         let mut turns = 64 + keyspace.bytes_lacking(beside, more) / per_turn;
         loop {
-            match self.make_room_for(keyspace, beside, more, now) {
+            match self.make_room_for(keyspace, beside, more, 0, now) {
                 Made::Done => return,
                 Made::More => {}
                 Made::Behind => {
@@ -416,14 +423,28 @@ impl Tiering {
     /// Moves values out of memory if `maxmemory` is exceeded, by what is `beside` the keyspace and
     /// by what it holds itself.
     pub fn make_room(&mut self, keyspace: &mut Keyspace, beside: u64, now: UnixMillis) -> Made {
-        self.make_room_for(keyspace, beside, 0, now)
+        self.make_room_for(keyspace, beside, 0, 0, now)
     }
 
+    /// As [`Self::make_room`], but a part of it at a time: for one of many requests, or a turn.
+    pub fn go_on_making_room(
+        &mut self,
+        keyspace: &mut Keyspace,
+        beside: u64,
+        now: UnixMillis,
+    ) -> Made {
+        let over = keyspace.bytes_lacking(beside, 0);
+        let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
+        self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now)
+    }
+
+    /// Makes room until no more than `over_max` bytes are lacking, which is not all if it is not 0.
     fn make_room_for(
         &mut self,
         keyspace: &mut Keyspace,
         beside: u64,
         more: u64,
+        over_max: usize,
         now: UnixMillis,
     ) -> Made {
         for _ in 0..SPILL_STEPS_MAX {
@@ -432,7 +453,10 @@ impl Tiering {
                 self.late.behind_since = None;
                 return Made::Done;
             }
-            match self.spill(keyspace, over, now) {
+            if over <= over_max {
+                return Made::More;
+            }
+            match self.spill(keyspace, over - over_max, now) {
                 Spilled::Enough | Spilled::More => {}
                 // It goes on whatever the file does.
                 Spilled::Behind if keyspace.has_flushed() => return Made::Behind,

@@ -19,9 +19,9 @@ use std::collections::VecDeque;
 use tier::{Hold, Place, Read};
 
 /// What makes a window of what the walk has come to full, in bytes of records and of what is known
-/// of each: enough that neighbours on the disk are read together. A guess. `maxmemory` does not
-/// count it, so it may be a part of that at most.
-const WALKED_BYTES: usize = 4 << 20;
+/// of each: enough that neighbours on the disk are read together, and some 0.2 ms of sorting where
+/// they are small. A guess. `maxmemory` does not count it, so it may be a part of that at most.
+const WALKED_BYTES: usize = 2 << 20;
 const WALKED_BYTES_MIN: usize = 256 << 10;
 const WALKED_SHARE: u64 = 128;
 
@@ -33,8 +33,9 @@ const CHANGED_BYTES: usize = 512 << 10;
 /// command may note many values.
 const OVERFULL_WINDOWS: usize = 2;
 
-/// Bytes that are written at a time of what was read, and a value: some 0.2 ms.
-const WRITTEN_BYTES: usize = 1 << 20;
+/// Bytes that are written at a time of what was read, and a value: some 0.1 ms where these are
+/// small.
+const WRITTEN_BYTES: usize = 256 << 10;
 
 /// Why a value is noted, which says in which windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,8 +123,7 @@ impl Pair {
         debug_assert!(self.reading.hold.is_none(), "a window that is written is held no more");
         self.reading = self.take_full();
         self.number += 1;
-        self.reading.values.sort_unstable_by_key(|value| value.place);
-        let mut reads = Vec::new();
+        let mut reads = Vec::with_capacity(self.reading.values.len());
         for (index, value) in self.reading.values.iter_mut().enumerate() {
             value.content = cold.in_memory(value.place);
             if value.content.is_none() {
@@ -131,6 +131,8 @@ impl Pair {
             }
         }
         self.reading.missing = reads.len();
+        // The walk has come to most of them in this order.
+        reads.sort_unstable_by_key(|(_, read)| read.offset());
         reads
     }
 
@@ -265,7 +267,10 @@ impl Windows {
             return None;
         }
         let reads = pair.ask(cold);
-        Some((WindowId { noted, number: pair.number }, reads))
+        let window = WindowId { noted, number: pair.number };
+        let all = if reads.is_empty() { pair.take_read() } else { Vec::new() };
+        self.come.extend(all);
+        Some((window, reads))
     }
 
     /// Takes the bytes of a value. What comes for another window is of no use.
@@ -273,6 +278,8 @@ impl Windows {
         let pair = self.pair_mut(window.noted);
         if pair.number == window.number {
             pair.put(index, content);
+            let all = pair.take_read();
+            self.come.extend(all);
         }
     }
 
@@ -283,9 +290,6 @@ impl Windows {
 
     /// The next value of a window that has come as a whole.
     pub fn take_come(&mut self) -> Option<Value> {
-        for pair in [&mut self.changed, &mut self.walked] {
-            self.come.extend(pair.take_read());
-        }
         self.come.pop_front()
     }
 }
@@ -295,22 +299,17 @@ impl Keyspace {
     /// Whoever asks hands their bytes over ([`Self::put_snapshot_value`]) before asking again for
     /// what is noted for the same reason.
     pub fn snapshot_reads(&mut self, noted: Noted) -> Option<(WindowId, Vec<(u32, Read)>)> {
-        self.write_read_values();
         let cold = self.cold.as_deref()?;
         let snapshot = self.snapshot.as_deref_mut()?;
         let is_over = snapshot.is_walked(&self.databases);
-        let asked = snapshot.writing.windows.ask(noted, is_over, cold);
-        if asked.as_ref().is_some_and(|(_, reads)| reads.is_empty()) {
-            self.write_read_values();
-        }
-        asked
+        snapshot.writing.windows.ask(noted, is_over, cold)
     }
 
-    /// The bytes of a cold value that the snapshot under way asked for.
+    /// The bytes of a cold value that the snapshot under way asked for. They are written as the
+    /// walk goes on ([`Self::walk_snapshot`]).
     pub fn put_snapshot_value(&mut self, window: WindowId, index: u32, content: Vec<u8>) {
         let Some(snapshot) = self.snapshot.as_deref_mut() else { return };
         snapshot.writing.windows.put(window, index, content);
-        self.write_read_values();
     }
 
     /// Whether the snapshot under way is reading this window.

@@ -166,7 +166,12 @@ impl Server {
             self.core.is_short_of_room = room == Room::None;
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
-            if room == Room::Behind && may_grow {
+            let waits = match room {
+                Room::Behind => true,
+                Room::More => self.core.lacks_much_room(),
+                Room::Enough | Room::Later | Room::None => false,
+            };
+            if waits && may_grow {
                 return Verdict::Later;
             }
         }

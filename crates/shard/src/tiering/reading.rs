@@ -17,10 +17,8 @@ pub(super) const READING_SHARE: usize = 16;
 /// about a millisecond.
 const FEW_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that count as taken up for a value that a thread has decoded, and for a span that a
-/// snapshot has read: both take about as long as that.
+/// Bytes that count as taken up for a value that a thread has decoded: it takes about as long.
 const LONG_COUNTS_BYTES: usize = 1 << 10;
-const SPAN_COUNTS_BYTES: usize = 16 << 10;
 
 impl Tiering {
     /// Who needs so many values, of so many bytes in memory.
@@ -152,22 +150,24 @@ impl Tiering {
     /// Whether reads have ended that were not taken up: there was no time for all of them, and the
     /// next turn need not wait for anything.
     pub fn has_ended_reads(&self) -> bool {
-        !self.ended.is_empty()
+        !self.ended.is_empty() || self.snapshot.has_ended()
     }
 
-    /// Takes up what was read, as much as there is time for in one turn.
+    /// Takes up the values that were read, as many as there is time for at once. What was read for
+    /// a snapshot waits for its step of the turn.
     pub(super) fn take_reads(&mut self, keyspace: &mut Keyspace, arrived: &mut Vec<Place>) {
         self.reads.poll(&mut self.done);
-        self.ended.extend(self.done.drain(..));
+        for (ticket, outcome) in self.done.drain(..) {
+            match self.snapshot.reads(ticket) {
+                true => self.snapshot.end(ticket, outcome),
+                false => self.ended.push_back((ticket, outcome)),
+            }
+        }
         let mut taken_bytes = 0;
         while taken_bytes < self.limits.taken_bytes_max
             && let Some((ticket, outcome)) = self.ended.pop_front()
         {
-            let Some(mut wanted) = self.wanted.end(ticket) else {
-                self.snapshot.take(ticket, outcome, keyspace, &mut self.statistics);
-                taken_bytes += SPAN_COUNTS_BYTES;
-                continue;
-            };
+            let Some(mut wanted) = self.wanted.end(ticket) else { continue };
             let place = wanted.read.place();
             let brought: Fetched = jobs::brought(outcome);
             let is_current = |cold: &ColdStore| cold.tier.is_current(&wanted.read);

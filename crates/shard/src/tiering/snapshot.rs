@@ -20,10 +20,16 @@ const GAP_BYTES_MAX: u64 = 16 << 10;
 const SPANS_MAX: usize = 8;
 const READING_BYTES_MAX: u64 = 2 * SPAN_BYTES_MAX;
 
+/// Records of a span, and those from which on no further span is taken up in a turn: some 0.2 ms.
+const SPAN_RECORDS_MAX: usize = 256;
+const TAKEN_RECORDS_MAX: usize = 256;
+
 /// The reads of the snapshot under way. It has time for what its walk has come to, and that lies
 /// together; what is about to be changed lies anywhere, and whoever changes it may wait.
 pub(super) struct SnapshotReader {
     kinds: [WindowReads; 2],
+    /// Reads that have ended and are not taken up yet.
+    ended: VecDeque<(DiskTicket, DiskOutcome)>,
 }
 
 /// Reads of one kind of windows.
@@ -54,7 +60,8 @@ fn spans_of(window: WindowId, reads: Vec<(u32, Read)>) -> VecDeque<Span> {
         match spans.back_mut() {
             Some(span)
                 if span.end() + GAP_BYTES_MAX >= read.offset()
-                    && end - span.start() <= SPAN_BYTES_MAX =>
+                    && end - span.start() <= SPAN_BYTES_MAX
+                    && span.reads.len() < SPAN_RECORDS_MAX =>
             {
                 span.reads.push((index, read));
             }
@@ -160,7 +167,8 @@ impl WindowReads {
 
 impl Default for SnapshotReader {
     fn default() -> Self {
-        Self { kinds: [Noted::Changed, Noted::Walked].map(WindowReads::new) }
+        let kinds = [Noted::Changed, Noted::Walked].map(WindowReads::new);
+        Self { kinds, ended: VecDeque::new() }
     }
 }
 
@@ -178,36 +186,62 @@ impl SnapshotReader {
         }
     }
 
-    /// Takes what was read.
-    pub(super) fn take(
-        &mut self,
-        ticket: DiskTicket,
-        outcome: DiskOutcome,
-        keyspace: &mut Keyspace,
-        statistics: &mut TieringStatistics,
-    ) {
-        let window = self.kinds.iter_mut().find_map(|kind| kind.take(ticket));
-        let Some(window) = window else { return };
-        let Ok(span) = outcome.downcast::<BroughtSpan>() else { return };
-        statistics.reads += span.reads;
-        statistics.read_bytes += span.read_bytes;
-        if keyspace.is_snapshot_window(window) {
-            // Of one that was given up other values may lie there by now.
-            statistics.failed_reads += span.failures.len() as u64;
-            for why in &span.failures {
-                tracing::error!("a snapshot cannot read a value of the tier: {why}");
-            }
+    /// True if this is one of its reads, which has not been taken up.
+    pub(super) fn reads(&self, ticket: DiskTicket) -> bool {
+        self.kinds.iter().any(|kind| kind.reading.contains_key(&ticket))
+    }
+
+    /// One of its reads has ended.
+    pub(super) fn end(&mut self, ticket: DiskTicket, outcome: DiskOutcome) {
+        self.ended.push_back((ticket, outcome));
+    }
+
+    /// True if there is something to [take up](Self::take).
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Takes up what was read, as much as there is time for in one turn.
+    pub(super) fn take(&mut self, keyspace: &mut Keyspace, statistics: &mut TieringStatistics) {
+        let mut taken = 0;
+        while taken < TAKEN_RECORDS_MAX
+            && let Some((ticket, outcome)) = self.ended.pop_front()
+        {
+            let window = self.kinds.iter_mut().find_map(|kind| kind.take(ticket));
+            let Some(window) = window else { continue };
+            let Ok(span) = outcome.downcast::<BroughtSpan>() else { continue };
+            // A read by itself takes as long as some records.
+            taken += span.records.len().max(8);
+            take_span(window, *span, keyspace, statistics);
         }
-        for (index, brought) in span.records {
-            match brought {
-                Ok(content) => keyspace.put_snapshot_value(window, index, content),
-                Err(why) if keyspace.is_snapshot_window(window) => {
-                    if let Some(cold) = keyspace.cold() {
-                        cold.fail(format!("a snapshot cannot read a value of the tier: {why}"));
-                    }
+    }
+}
+
+/// Hands the records of a span over to the snapshot.
+fn take_span(
+    window: WindowId,
+    span: BroughtSpan,
+    keyspace: &mut Keyspace,
+    statistics: &mut TieringStatistics,
+) {
+    statistics.reads += span.reads;
+    statistics.read_bytes += span.read_bytes;
+    if keyspace.is_snapshot_window(window) {
+        // Of one that was given up other values may lie there by now.
+        statistics.failed_reads += span.failures.len() as u64;
+        for why in &span.failures {
+            tracing::error!("a snapshot cannot read a value of the tier: {why}");
+        }
+    }
+    for (index, brought) in span.records {
+        match brought {
+            Ok(content) => keyspace.put_snapshot_value(window, index, content),
+            Err(why) if keyspace.is_snapshot_window(window) => {
+                if let Some(cold) = keyspace.cold() {
+                    cold.fail(format!("a snapshot cannot read a value of the tier: {why}"));
                 }
-                Err(_) => {}
             }
+            Err(_) => {}
         }
     }
 }

@@ -515,6 +515,65 @@ fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
 }
 
 #[test]
+fn what_a_snapshot_reads_is_taken_up_in_more_than_one_turn() {
+    let mut tiered = Tiered::new();
+    for number in 0..450 {
+        let effect = Effect::SetString { value: &[1; 100], expire_at: None };
+        tiered.apply(&format!("key{number}"), &effect);
+        if number % 50 == 49 {
+            tiered.keyspace.spill_all(NOW);
+            tiered.settle();
+        }
+    }
+    assert_eq!(tiered.keyspace.cold_keys(), 450);
+    tiered.keyspace.begin_snapshot(NOW);
+    assert!(!tiered.keyspace.walk_snapshot(1000, 1 << 20), "it waits for the values");
+    tiered.poll();
+    tiered.reads.run();
+    // Amid a turn, who waits for a value does not wait for these.
+    tiered.tiering.take_arrived(&mut tiered.keyspace, &mut Vec::new());
+    let before = tiered.tiering.statistics.reads;
+    let read: Vec<_> = std::iter::from_fn(|| {
+        let has_ended = tiered.tiering.has_ended_reads();
+        tiered.poll();
+        has_ended.then(|| tiered.tiering.statistics.reads - before)
+    })
+    .collect();
+    // Some are in buffers, and need not be read.
+    assert!(matches!(read[..], [256, 400..=450]), "{read:?}");
+    assert!(tiered.keyspace.walk_snapshot(1000, 1 << 20), "it has all of them");
+}
+
+#[test]
+fn a_request_makes_a_part_of_the_room_that_is_lacking() {
+    let mut tiered = Tiered::with(TieringLimits {
+        tier: tier::Limits { buffered_bytes_max: 8 << 20, ..LIMITS },
+        ..TieringLimits::default()
+    });
+    tiered.tiering.set_capacity(&mut tiered.keyspace, 8 << 20);
+    for number in 0..5000 {
+        let effect = Effect::SetString { value: &[1; 990], expire_at: None };
+        tiered.apply(&format!("key{number}"), &effect);
+    }
+    let over = 4 << 20;
+    let used = tiered.keyspace.used_bytes() as u64;
+    tiered.keyspace.settings.maxmemory = used - over;
+    let lacking = |tiered: &Tiered| tiered.keyspace.bytes_over_limit(0) as u64;
+    let room = |tiered: &mut Tiered| {
+        let Tiered { tiering, keyspace, .. } = tiered;
+        tiering.go_on_making_room(keyspace, 0, NOW)
+    };
+    assert_eq!(room(&mut tiered), Made::More);
+    let freed = over - lacking(&tiered);
+    assert!((over / 8..over / 4).contains(&freed), "{freed}");
+    while room(&mut tiered) == Made::More {
+        tiered.writes.run();
+        tiered.poll();
+    }
+    assert_eq!(lacking(&tiered), 0);
+}
+
+#[test]
 fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something() {
     let mut tiered = Tiered::new();
     for number in 0..100 {
