@@ -1,7 +1,7 @@
 //! The end of the tier's file, given back once nothing lies there.
 //!
-//! A part of it goes at a time, because writes wait meanwhile; and not for every segment that comes
-//! and goes at the end.
+//! A part of it goes at a time, because reads and writes wait meanwhile; and not for every segment
+//! that comes and goes at the end.
 
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket};
 use base::time::{MonotonicNanos, SECOND};
@@ -10,8 +10,8 @@ use std::io;
 use std::sync::Arc;
 
 /// Between two looks at the end of the file, in nanoseconds. It takes a look at all free segments
-/// there.
-pub(super) const SHRINK_NANOS: u64 = SECOND / 10;
+/// there, which are a small part of all.
+pub(super) const SHRINK_NANOS: u64 = SECOND / 50;
 
 #[derive(Default)]
 pub(super) struct Shrinker {
