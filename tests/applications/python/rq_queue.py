@@ -45,10 +45,11 @@ def work(connection):
 
 
 def where(connection, numbers):
-    """Prints where the server keeps each job, of which no worker has told that it is done; 1 if it keeps one
+    """Prints where the server keeps each job that a worker has taken and not told to be done; true if it keeps one
     nowhere."""
     queue = Queue("jobs", connection=connection)
-    waiting = {"queue": queue.get_job_ids(), "intermediate queue": queue.intermediate_queue.get_job_ids(),
+    # One that still waits in its queue is not lost: rq would have to run it.
+    waiting = {"intermediate queue": queue.intermediate_queue.get_job_ids(),
                "started": queue.started_job_registry.get_job_ids(cleanup=False),
                "failed": queue.failed_job_registry.get_job_ids(cleanup=False)}
     nowhere = False
