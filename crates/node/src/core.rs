@@ -28,6 +28,7 @@ mod snapshots;
 mod stopwatch;
 mod stream;
 pub(crate) mod tier_report;
+pub(crate) mod tier_waits;
 mod tracking;
 mod transactions;
 mod units;
@@ -55,11 +56,12 @@ use shard::loading::Progress;
 use shard::snapshots::Snapshots;
 use shard::tiering::OpenTier;
 use shard::{Leadership, Shard};
-use statistics::{Histogram, Latency, Slowlog, Statistics};
+use statistics::{Latency, Slowlog, Statistics};
 use std::any::Any;
 use std::sync::Arc;
 use stopwatch::Stopwatch;
 use stream::Stream;
+use tier_waits::TierWaits;
 
 /// What the server was started with.
 #[derive(Clone)]
@@ -126,8 +128,7 @@ pub struct Process {
     pub(crate) clients_bytes: u64,
     /// When the division between ordinary and slow memory was last looked at.
     pub(crate) memory_checked: MonotonicNanos,
-    /// How long requests waited for values that were not in memory, of those that had to.
-    pub(crate) fetches: Histogram,
+    pub(crate) tier_waits: TierWaits,
     /// How many clients the machine has file descriptors for.
     descriptors_max: usize,
     /// When the process started.
@@ -161,7 +162,7 @@ impl Process {
             statistics: Statistics::new(catalog.len()),
             clients_bytes: 0,
             memory_checked: options.clock.monotonic(),
-            fetches: Histogram::default(),
+            tier_waits: TierWaits::default(),
             descriptors_max: options.machine.clients_max(),
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),

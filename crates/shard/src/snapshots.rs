@@ -317,8 +317,15 @@ impl Snapshots {
         let bytes_max = self.backlog_of(shard).bytes_max;
         let walks = |it: &Running| !it.is_walked && it.backlog_bytes < bytes_max;
         let waits = shard.engine.keyspace.snapshot_waits_for_values();
-        let walks = |it: &Running| walks(it) && !waits;
-        self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
+        let has_come = shard.engine.keyspace.snapshot_has_come();
+        let goes_on = |it: &Running| walks(it) && !waits || has_come && self.takes_come(it, shard);
+        self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, goes_on)
+    }
+
+    /// True if values of a tier that were read are written though the walk waits for the disk: who
+    /// wants to change others waits for them.
+    fn takes_come(&self, running: &Running, shard: &Shard) -> bool {
+        running.backlog_bytes < self.backlog_of(shard).bytes_blocking
     }
 
     /// Takes what the disk has done: the first step of a turn. [`Self::judge`] comes next, if it is
@@ -415,7 +422,7 @@ impl Snapshots {
 
     /// Walks one slice and cuts what was written into chunks.
     fn walk(&mut self, shard: &mut Shard) {
-        let bytes_max = self.backlog_of(shard).bytes_max;
+        let Backlog { bytes_max, bytes_blocking } = self.backlog_of(shard);
         let Self { running: Some(running), store, pace, clock, status, .. } = self else { return };
         let keyspace = &mut shard.engine.keyspace;
         let limits = store.limits();
@@ -436,6 +443,8 @@ impl Snapshots {
             }
             running.keys = keyspace.snapshot_keys();
             status.keys_saved = running.keys;
+        } else if running.backlog_bytes < bytes_blocking && keyspace.snapshot_has_come() {
+            keyspace.write_read_values();
         }
         let untaken = keyspace.snapshot_bytes();
         let cuts = running.is_part_full(&limits, untaken) && keyspace.can_cut_snapshot();

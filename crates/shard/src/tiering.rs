@@ -168,9 +168,8 @@ pub enum Need {
 /// than most requests add.
 const SPILL_STEPS_MAX: usize = 16;
 
-/// Bytes that are freed at a time where the next request goes on, at least, and the part of what
-/// is lacking. Many clients that come at once bring megabytes, and moving one out takes 2 ms where
-/// values are small.
+/// Bytes that are freed for one request, at least, and the part of what is lacking. Many clients
+/// that come at once bring megabytes, and moving one out takes 2 ms where values are small.
 const FREED_BYTES_MIN: usize = 256 << 10;
 const FREED_SHARE: usize = 8;
 
@@ -426,8 +425,8 @@ impl Tiering {
         self.make_room_for(keyspace, beside, 0, 0, now)
     }
 
-    /// As [`Self::make_room`], but a part of it at a time: for one of many requests, or a turn.
-    pub fn go_on_making_room(
+    /// As [`Self::make_room`], but a part of it: for one of many requests, which go on with it.
+    pub fn make_part_of_room(
         &mut self,
         keyspace: &mut Keyspace,
         beside: u64,

@@ -13,6 +13,7 @@
 
 use crate::cold::ColdStore;
 use crate::keyspace::Keyspace;
+use crate::snapshot::Writing;
 use crate::value::content::put_stored;
 use base::DatabaseId;
 use std::collections::VecDeque;
@@ -317,8 +318,8 @@ impl Keyspace {
         self.snapshot.as_deref().is_some_and(|it| it.writing.windows.is_reading(window))
     }
 
-    /// Writes some of the values that have come.
-    pub(super) fn write_read_values(&mut self) {
+    /// Writes some of the values that have come for the snapshot under way.
+    pub fn write_read_values(&mut self) {
         let Self { snapshot: Some(snapshot), cold, .. } = self else { return };
         let writing = &mut snapshot.writing;
         let until = writing.bytes.len() + writing.aside.len() + WRITTEN_BYTES;
@@ -328,6 +329,13 @@ impl Keyspace {
             writing.put_read(&value);
         }
         writing.windows.hold(cold.as_deref_mut());
+    }
+
+    /// True if cold values have come for the snapshot under way that are not written yet, and would
+    /// be written to the file: not while another value is half written there.
+    pub fn snapshot_has_come(&self) -> bool {
+        let has_come = |writing: &Writing| writing.windows.has_come() && !writing.has_big();
+        self.snapshot.as_deref().is_some_and(|it| has_come(&it.writing))
     }
 
     /// Whether the walk of the snapshot under way can only go on when cold values were read.

@@ -16,7 +16,6 @@ use config::settings::{NodeSettings, node_settings};
 use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
-use statistics::Histogram;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     node("CONFIG GET parameter [parameter ...]", get)
@@ -169,7 +168,7 @@ const NO_PORT: &str = "Unable to listen on this port. Check server logs.";
 
 fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.statistics.reset();
-    server.core.process.fetches = Histogram::default();
+    server.core.process.tier_waits.reset();
     server.core.shard.engine.keyspace.statistics.reset();
     server.core.clients.reply(client).ok();
     Ok(())

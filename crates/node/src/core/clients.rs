@@ -139,7 +139,7 @@ impl Core {
     /// nothing goes while writes are paused or the log takes none, which the gate tells those who
     /// want to write. `sender` is the client whose request asks.
     pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
-        if let Some(room) = self.spill() {
+        if let Some(room) = self.spill_part() {
             return room;
         }
         if !self.is_out_of_memory() {

@@ -20,9 +20,6 @@ use std::collections::BTreeSet;
 const PINNED_SHARE: u64 = 4;
 const PINNED_BYTES_MIN: usize = 8 << 20;
 
-/// The part of `maxmemory` that may be lacking before who needs more memory has to wait.
-const LACKING_SHARE: u64 = 128;
-
 /// When to look again whether there is room in memory, for requests, for records that were read or
 /// for a master's data set, in nanoseconds.
 pub(crate) const ROOM_NANOS: u64 = 1_000_000;
@@ -86,6 +83,15 @@ impl Process {
             freed_bytes_min: if settings.is_all_cold { 0 } else { cold.freed_bytes_min },
             ..cold
         }
+    }
+}
+
+/// What came of making room, for who needs it.
+fn room_of(made: Made) -> Option<Room> {
+    match made {
+        Made::Done => None,
+        Made::Behind => Some(Room::Behind),
+        Made::More => Some(Room::More),
     }
 }
 
@@ -245,20 +251,16 @@ impl Core {
     pub(crate) fn spill(&mut self) -> Option<Room> {
         let beside = self.client_bytes();
         let Shard { engine, tiering, .. } = &mut self.shard;
-        let (keyspace, now) = (&mut engine.keyspace, self.turn.now);
-        match tiering.as_mut()?.go_on_making_room(keyspace, beside, now) {
-            Made::Done => None,
-            Made::Behind => Some(Room::Behind),
-            Made::More => Some(Room::More),
-        }
+        let made = tiering.as_mut()?.make_room(&mut engine.keyspace, beside, self.turn.now);
+        room_of(made)
     }
 
-    /// True if values are on their way to a tier and so much must go that who needs more memory has
-    /// to wait for a turn in which less of it is lacking.
-    pub(crate) fn lacks_much_room(&self) -> bool {
-        let Shard { engine, tiering, .. } = &self.shard;
-        let most = (engine.keyspace.settings.maxmemory / LACKING_SHARE) as usize;
-        tiering.is_some() && engine.keyspace.bytes_over_limit(self.client_bytes()) > most
+    /// As [`Self::spill`], but a part of it, for one of many requests.
+    pub(crate) fn spill_part(&mut self) -> Option<Room> {
+        let beside = self.client_bytes();
+        let Shard { engine, tiering, .. } = &mut self.shard;
+        let (keyspace, now) = (&mut engine.keyspace, self.turn.now);
+        room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, now))
     }
 
     /// Whether a long value on its way out of memory can go on in the next turn.

@@ -31,6 +31,11 @@ pub(crate) struct TierReport {
     /// hundred of them. It is the process's, and begins anew with CONFIG RESETSTAT.
     pub fetch_p50_micros: u64,
     pub fetch_p99_micros: u64,
+    /// How long one request or more waited: for values, for room in memory, for a snapshot. They
+    /// begin anew likewise.
+    pub values_waited_micros: u64,
+    pub room_waited_micros: u64,
+    pub snapshot_waited_micros: u64,
     /// How long requests that need memory have been waiting for the tier to take values in.
     pub behind_millis: u64,
 }
@@ -46,8 +51,8 @@ impl Core {
         };
         let behind = tiering.and_then(Tiering::behind_since);
         let settings = &self.process.settings.tier;
-        let fetches = &self.process.fetches;
-        let micros = |percent| fetches.percentile(percent).div_ceil(1000);
+        let waits_of = &self.process.tier_waits;
+        let micros = |percent| waits_of.fetches.percentile(percent).div_ceil(1000);
         TierReport {
             is_open: tiering.is_some(),
             has_ring: tiering.is_some_and(Tiering::has_ring),
@@ -61,6 +66,9 @@ impl Core {
             waiting_clients: self.sessions().filter(waits).count() as u64,
             fetch_p50_micros: micros(50.0),
             fetch_p99_micros: micros(99.0),
+            values_waited_micros: waits_of.values_nanos / 1000,
+            room_waited_micros: waits_of.room_nanos / 1000,
+            snapshot_waited_micros: waits_of.snapshot_nanos / 1000,
             behind_millis: behind.map_or(0, |since| self.turn.monotonic.since(since) / MILLISECOND),
         }
     }

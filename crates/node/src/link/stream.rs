@@ -6,6 +6,7 @@
 
 use super::{Fault, Link, Phase};
 use crate::core::Core;
+use crate::core::tier_waits::Cause;
 use crate::core::verdict::Dispatched;
 use crate::session::{ClientKind, ReplyMode, Session};
 use base::{ConnectionId, DatabaseId};
@@ -84,6 +85,7 @@ impl Link {
         if core.spill().is_some() {
             // A master is never refused, so it waits for memory.
             core.put_off += 1;
+            core.process.tier_waits.put_off(Cause::Room);
             return Some(Dispatched::Later);
         }
         if args.is(0, "REPLCONF") {

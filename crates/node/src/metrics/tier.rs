@@ -3,7 +3,7 @@
 use super::{Read, counter, gauge};
 use crate::core::tier_report::TierReport;
 
-pub(super) const FIGURES: [Read<TierReport>; 30] = [
+pub(super) const FIGURES: [Read<TierReport>; 33] = [
     gauge("kiln_tier_enabled", "1 while values can be moved to a tier.", |t| u64::from(t.is_open)),
     gauge("kiln_tier_max_bytes", "tier-max.", |t| t.max_bytes),
     gauge("kiln_tier_file_bytes", "Size of the file of the tier.", |t| t.figures.file_bytes),
@@ -44,6 +44,21 @@ pub(super) const FIGURES: [Read<TierReport>; 30] = [
     gauge("kiln_tier_fetch_p99_usec", "99 of 100 waits for values were at most so long.", |t| {
         t.fetch_p99_micros
     }),
+    counter(
+        "kiln_tier_waited_for_values_usec_total",
+        "Time in which one request or more waited for values.",
+        |t| t.values_waited_micros,
+    ),
+    counter(
+        "kiln_tier_waited_for_room_usec_total",
+        "Time in which one request or more waited until values have left memory.",
+        |t| t.room_waited_micros,
+    ),
+    counter(
+        "kiln_tier_waited_for_snapshot_usec_total",
+        "Time in which one request or more waited for a snapshot that is behind.",
+        |t| t.snapshot_waited_micros,
+    ),
     counter("kiln_tier_spilled_total", "Values that were moved out of memory.", |t| {
         t.values.spilled.get()
     }),

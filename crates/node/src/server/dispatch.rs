@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::core::asker::Asker;
+use crate::core::tier_waits::Cause;
 use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
 use crate::server::Server;
@@ -85,6 +86,9 @@ impl Server {
             Verdict::Run => {}
             Verdict::Later => {
                 self.core.put_off += 1;
+                if self.core.is_snapshot_behind() {
+                    self.core.process.tier_waits.put_off(Cause::Snapshot);
+                }
                 return Dispatched::Later;
             }
             Verdict::Refuse(refusal) => {

@@ -6,6 +6,7 @@ mod pass;
 mod replica;
 
 use crate::core::asker::Asker;
+use crate::core::tier_waits::Cause;
 use crate::core::verdict::{Verdict, needs_data};
 use crate::server::Server;
 use crate::session::ClientKind;
@@ -166,12 +167,8 @@ impl Server {
             self.core.is_short_of_room = room == Room::None;
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
-            let waits = match room {
-                Room::Behind => true,
-                Room::More => self.core.lacks_much_room(),
-                Room::Enough | Room::Later | Room::None => false,
-            };
-            if waits && may_grow {
+            if room == Room::Behind && may_grow {
+                self.core.process.tier_waits.put_off(Cause::Room);
                 return Verdict::Later;
             }
         }

@@ -11,6 +11,7 @@ mod batch;
 
 use super::lone::LoneClient;
 use crate::core::cold::ROOM_NANOS;
+use crate::core::tier_waits::Cause;
 use crate::core::{Clients, Core, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
@@ -356,7 +357,11 @@ impl Server {
         let room = self.core.make_room(None);
         // A long value on its way is finished though memory is not short any more, and each turn
         // goes on with it: until then it holds buffers that others need.
-        self.has_more_to_evict = room == Room::More || self.core.encodes_next_turn();
+        // Who was put off amid the turn may find room now.
+        let is_awaited = self.core.process.tier_waits.has_put_off(Cause::Room);
+        self.has_more_to_evict = room == Room::More
+            || room == Room::Enough && is_awaited
+            || self.core.encodes_next_turn();
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

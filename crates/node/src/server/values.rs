@@ -107,7 +107,7 @@ impl Server {
         if !arrived.is_empty() {
             let now = self.core.lap_time();
             let resuming = &mut self.core.clients.resuming;
-            let durations = &mut self.core.process.fetches;
+            let durations = &mut self.core.process.tier_waits.fetches;
             for place in arrived.drain(..) {
                 self.fetches.hear(place, |client, since| {
                     resuming.push_back(client);

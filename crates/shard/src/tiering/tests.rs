@@ -561,7 +561,7 @@ fn a_request_makes_a_part_of_the_room_that_is_lacking() {
     let lacking = |tiered: &Tiered| tiered.keyspace.bytes_over_limit(0) as u64;
     let room = |tiered: &mut Tiered| {
         let Tiered { tiering, keyspace, .. } = tiered;
-        tiering.go_on_making_room(keyspace, 0, NOW)
+        tiering.make_part_of_room(keyspace, 0, NOW)
     };
     assert_eq!(room(&mut tiered), Made::More);
     let freed = over - lacking(&tiered);

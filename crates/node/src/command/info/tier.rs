@@ -30,6 +30,9 @@ pub(super) fn tier(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("tier_waiting_clients", report.waiting_clients);
     text.line("tier_fetch_p50_usec", report.fetch_p50_micros);
     text.line("tier_fetch_p99_usec", report.fetch_p99_micros);
+    text.line("tier_waited_for_values_usec", report.values_waited_micros);
+    text.line("tier_waited_for_room_usec", report.room_waited_micros);
+    text.line("tier_waited_for_snapshot_usec", report.snapshot_waited_micros);
     text.line("tier_spilled", values.spilled.get());
     text.line("tier_spilled_by_writing", values.spilled_by_writing.get());
     text.line("tier_encoded_in_vain", values.encoded_in_vain.get());
