@@ -7,6 +7,7 @@ mod circles;
 mod documents;
 mod fields;
 mod floors;
+mod info;
 mod names;
 mod ratchet;
 mod rooms;
@@ -86,7 +87,14 @@ pub fn print_rooms(root: &Path, name: &str) -> ExitCode {
 }
 
 fn check(tree: &Tree) -> Vec<Complaint> {
-    let rules =
-        [floors::check, rooms::check, names::check, ratchet::check, text::check, documents::check];
+    let rules = [
+        floors::check,
+        rooms::check,
+        names::check,
+        ratchet::check,
+        text::check,
+        documents::check,
+        info::check,
+    ];
     rules.iter().flat_map(|rule| rule(tree)).collect()
 }
