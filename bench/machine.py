@@ -4,6 +4,7 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -41,6 +42,32 @@ def sync_microseconds():
             os.fdatasync(file.fileno())
             took.append(time.perf_counter() - began)
     return statistics.median(took) * 1e6
+
+
+# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds.
+PAUSES = """
+import sys, time
+now = time.perf_counter
+last, longest = now(), 0.0
+end = last + float(sys.argv[1])
+while last < end:
+    at = now()
+    longest = max(longest, at - last)
+    last = at
+print(longest * 1000)
+"""
+
+
+def longest_pause_ms(core, seconds):
+    """How long the machine kept a process from a core that did nothing there but ask for the time, before all others."""
+    line = ["nice", "-n", "-20", "taskset", "-c", core, sys.executable, "-c", PAUSES, str(seconds)]
+    return float(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+
+
+def commit():
+    """The commit that is measured."""
+    ran = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=paths.ROOT, capture_output=True, text=True)
+    return ran.stdout.strip() or "unknown"
 
 
 def version(command):

@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import load
+import machine
 import tiered
 from harness.info import info_fields
 from harness.server import die_with_parent
@@ -33,6 +34,9 @@ CONNECTIONS, BATCH = 50, 100
 
 BEFORE_SECONDS, AFTER_SECONDS = 10, 5
 IDLE_SECONDS = 60
+
+# How long it is watched how the machine keeps a process from the loop's core.
+PAUSE_SECONDS = 10
 DEED_SECONDS_MAX = 300
 
 # All keys are given the same time, which is to come after they were told and the bystander was watched: half of what
@@ -41,16 +45,19 @@ TELLING_KEYS_A_SECOND = 50_000
 
 
 def run(options, note):
-    """Returns {"keys", "idle": {"seconds", "written"}, "deeds": {deed: [{"cold", "took_seconds", "before": [worst
+    """Returns {"keys", "idle": {"seconds", "written"}, "pauses": [the machine's longest on the loop's core, ms, of each
+    turn], "deeds": {deed: [{"cold", "took_seconds", "before": [worst
     answer of each second, ms], "during", "after", "turn_before": the loop's longest turn, ms, "turn": and from the
     deed on} of each turn]}}."""
     keys = tiered.scaled(KEYS, options.scale, 100_000)
-    found = {"keys": keys, "idle": None, "deeds": {}}
+    found = {"keys": keys, "idle": None, "pauses": [], "deeds": {}}
     server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
     with server:
         load.generate(server.port, "--requests", str(NEAR), "--ascending", "0", "--value", str(tiered.VALUE_BYTES),
                       "SET", "near:__rand_int__", "__value__")
         for turn in range(options.turns):
+            found["pauses"].append(machine.longest_pause_ms(SERVER_CORE, PAUSE_SECONDS))
+            note(f"turn {turn + 1}: the machine's longest pause: {found['pauses'][-1]:.1f} ms")
             for deed, (prepare, does) in DEEDS.items():
                 cold = filled(server, keys)
                 if found["idle"] is None:

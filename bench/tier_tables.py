@@ -14,10 +14,10 @@ from tables import shown, table
 
 PAGE = """# Values on a disk, and in slow memory
 
-`bench/tiers` (`make bench-tiers`) measures this: {machines}. The server has core 0, its threads included, the load has
-core 1. What it is about: [tiers.md](../operations/tiers.md),
-[slow-memory.md](../operations/slow-memory.md).
+`bench/tiers` (`make bench-tiers`) measures this. The server has core 0, its threads included, the load has core 1. What
+it is about: [tiers.md](../operations/tiers.md), [slow-memory.md](../operations/slow-memory.md).
 
+{measured}
 ## Goals
 
 A ratio is taken within each turn. Found is the median of the turns, and their range; the median is what counts, but
@@ -86,8 +86,12 @@ falls due each millisecond. Its times count from then, so that a server that sto
 Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting. Here the loop has a core for
 itself, and the server's other threads share the load's; no snapshot is under way when it begins.
 
-{table}
+{pauses}{table}
 Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
+"""
+MASSES_PAUSES = """No turn can be shorter than the machine's own pauses. A process that did nothing but ask for the time, on the
+loop's core before the turns and before all others, was kept from it for up to {pauses} ms within {seconds} seconds.
+
 """
 SCARCE = """## Little memory
 
@@ -131,14 +135,21 @@ COLD_KEY_BYTES_MAX = 40
 
 
 def page(results):
-    machines = {}
-    for name, result in results.items():
-        scale = f" (at {result['scale']} of its size)" if result["scale"] != 1.0 else ""
-        machines.setdefault(result["machine"], []).append(name + scale)
-    parts = [PAGE.format(machines="; ".join(f"{', '.join(names)} on {on}" for on, names in machines.items()),
-                         goals=goals(results))]
+    parts = [PAGE.format(measured=measured(results), goals=goals(results))]
     parts += [made(results[name]["found"]) for name, made in PARTS.items() if results.get(name, {}).get("found")]
     return "\n".join(parts)
+
+
+def measured(results):
+    """When and on what each part was measured."""
+    lines = []
+    for name in PARTS:
+        if name not in results:
+            lines.append([name, *["**not measured**"] * 4])
+            continue
+        result = results[name]
+        lines.append([name, str(result["scale"]), result["machine"], result["date"], result["commit"]])
+    return table(["part", "of the full size", "machine", "date", "commit"], lines)
 
 
 class Goals:
@@ -346,7 +357,9 @@ def masses_part(found):
                       *(ranged([max(run[phase], default=0.0) for run in runs], ".1f")
                         for phase in ("before", "during", "after")),
                       *(ranged([run.get(turn, 0.0) for run in runs], ".1f") for turn in ("turn_before", "turn"))])
-    return MASSES.format(keys=found["keys"], connections=masses.BYSTANDER_CONNECTIONS, batch=masses.BATCH,
+    pauses = MASSES_PAUSES.format(
+        seconds=masses.PAUSE_SECONDS, pauses=", ".join(f"{pause:.1f}" for pause in found["pauses"]))
+    return MASSES.format(keys=found["keys"], pauses=pauses, connections=masses.BYSTANDER_CONNECTIONS, batch=masses.BATCH,
                          clients=masses.CONNECTIONS, table=table(
                              ["", "cold keys", "took, s", "slowest before", "during", "after", "longest turn before",
                               "during and after"], lines), **found["idle"])
