@@ -132,8 +132,9 @@ impl Pair {
             }
         }
         self.reading.missing = reads.len();
-        // The walk has come to most of them in this order.
-        reads.sort_unstable_by_key(|(_, read)| read.offset());
+        // The walk has come to most of them in this order. By place and not by page: whoever reads
+        // neighbours together takes the last one's end for that of all.
+        reads.sort_unstable_by_key(|(_, read)| read.place());
         reads
     }
 

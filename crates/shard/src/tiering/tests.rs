@@ -518,7 +518,9 @@ fn a_full_tier_whose_empty_segments_a_snapshot_holds_has_room_soon() {
 fn what_a_snapshot_reads_is_taken_up_in_more_than_one_turn() {
     let mut tiered = Tiered::new();
     for number in 0..450 {
-        let effect = Effect::SetString { value: &[1; 100], expire_at: None };
+        // Some begin in the same page and end in another one.
+        let value = &[1; 170][..70 + 100 * usize::from(number % 3 == 0)];
+        let effect = Effect::SetString { value, expire_at: None };
         tiered.apply(&format!("key{number}"), &effect);
         if number % 50 == 49 {
             tiered.keyspace.spill_all(NOW);
@@ -541,6 +543,7 @@ fn what_a_snapshot_reads_is_taken_up_in_more_than_one_turn() {
     .collect();
     // Some are in buffers, and need not be read.
     assert!(matches!(read[..], [256, 400..=450]), "{read:?}");
+    assert_eq!(tiered.tiering.statistics.failed_reads, 0);
     assert!(tiered.keyspace.walk_snapshot(1000, 1 << 20), "it has all of them");
 }
 
