@@ -54,6 +54,7 @@ struct Span {
 
 /// Divides reads, which are in the order of the file, into spans.
 fn spans_of(window: WindowId, reads: Vec<(u32, Read)>) -> VecDeque<Span> {
+    debug_assert!(reads.is_sorted_by_key(|(_, read)| read.place()), "the last one ends last");
     let mut spans: VecDeque<Span> = VecDeque::new();
     for (index, read) in reads {
         let end = read.offset() + read.length() as u64;
