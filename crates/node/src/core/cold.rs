@@ -86,7 +86,7 @@ impl Process {
     }
 }
 
-/// What came of making room, for who needs it.
+/// The outcome of making room, for a request that needs it; `None` as of [`Core::spill`].
 fn room_of(made: Made) -> Option<Room> {
     match made {
         Made::Done => None,

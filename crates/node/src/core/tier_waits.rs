@@ -3,7 +3,7 @@
 use base::MonotonicNanos;
 use statistics::Histogram;
 
-/// What keeps a request from being executed.
+/// The reason why a request is put off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     /// Values leave memory no faster than the tier takes them.
@@ -22,7 +22,7 @@ pub(crate) struct TierWaits {
     /// Likewise for room, and for a snapshot.
     pub room_nanos: u64,
     pub snapshot_nanos: u64,
-    /// Whether some were put off in the turn that began last.
+    /// True if some were put off in the turn that began last, for each cause.
     room: bool,
     snapshot: bool,
     /// When that was.
