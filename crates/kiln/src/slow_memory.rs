@@ -140,9 +140,11 @@ impl Slow {
         Self { id: node.id, memory_bytes: node.memory_bytes, left_bytes, is_closed }
     }
 
-    /// Closes it or opens it again, by what is left of it. A node that says nothing stays as it is.
+    /// Closes it or opens it again, by what is left of it. One that says nothing any more is gone:
+    /// the kernel would give pages of ordinary memory in its place.
     fn tend(&self, heap: &SlowHeap) {
-        let Some(available_bytes) = available_bytes(self.id) else { return };
+        let told = available_bytes(self.id);
+        let available_bytes = told.unwrap_or(0);
         let was_closed = self.is_closed.load(Relaxed);
         let reopened_from = self.left_bytes / 100 * REOPENED_PERCENT;
         let is_closed = available_bytes < if was_closed { reopened_from } else { self.left_bytes };
@@ -153,6 +155,7 @@ impl Slow {
         heap.set_closed(self.id, is_closed);
         let node = self.id.0;
         match is_closed {
+            true if told.is_none() => tracing::warn!(node, "slow memory is gone: no more is used"),
             true => tracing::warn!(node, available_bytes, "slow memory is full: no more is used"),
             false => tracing::info!(node, available_bytes, "slow memory has room again"),
         }

@@ -183,7 +183,15 @@ impl Ratio {
     /// Where a block should be moved to now; none if it should stay.
     pub fn wish(&self, bytes: usize, memory: Memory) -> Option<Memory> {
         let to = memory.other();
-        (self.moves_to(to) && self.wants(bytes, to)).then_some(to)
+        (self.moves_to(to) && self.wants(bytes, to) && self.betters(bytes)).then_some(to)
+    }
+
+    /// Whether the share is nearer once a block of this size has moved in the direction that is
+    /// lacking. Without this a block that is longer than what is lacking would go to and fro, since
+    /// while it moves the threshold may be computed anew.
+    fn betters(&self, bytes: usize) -> bool {
+        let share = self.published.share();
+        share.is_none_or(|share| (bytes as u64) < betters_below(self.counts.totals(), share))
     }
 
     /// Whether a part of the blocks of this size belongs into slow memory.
@@ -296,7 +304,8 @@ impl Ratio {
 
     /// Whether blocks are to be moved, and whereto.
     fn next_move(&self, plan: &Plan, live: &Live) -> u8 {
-        let misplaced = plan.threshold.misplaced(live);
+        let below = plan.policy.share().map_or(u64::MAX, |share| betters_below(live.sum, share));
+        let misplaced = plan.threshold.misplaced(live, below);
         let Some(share) = plan.policy.share() else {
             return match (misplaced.fast, misplaced.slow) {
                 (0, 0) => REST,
@@ -319,6 +328,11 @@ impl Ratio {
 /// The bytes by which the slow share is off.
 fn off(bytes: Bytes, share: Share) -> u64 {
     bytes.slow.abs_diff(share.of(bytes.all()))
+}
+
+/// A block of fewer bytes brings the slow share nearer if it moves whereto there is too little.
+fn betters_below(bytes: Bytes, share: Share) -> u64 {
+    2 * off(bytes, share)
 }
 
 /// The memory that there is too little in.

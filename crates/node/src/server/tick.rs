@@ -7,6 +7,10 @@ use crate::server::Server;
 /// reply (Redis 7.0). In nanoseconds.
 const IDLE_NANOS: u64 = 2_000_000_000;
 
+/// Slow memory is looked at so often at least, whatever the operator says, in milliseconds: a node
+/// that is full must be noticed.
+const SLOW_MEMORY_MILLIS_MAX: u64 = 1000;
+
 impl Server {
     /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
@@ -14,8 +18,8 @@ impl Server {
         if process.is_cron_paused {
             return;
         }
-        let (now, period_ms) =
-            (self.core.turn.monotonic, process.settings.slow_memory.check_period_ms);
+        let now = self.core.turn.monotonic;
+        let period_ms = process.settings.slow_memory.check_period_ms.min(SLOW_MEMORY_MILLIS_MAX);
         if let Some(memory) = process.options.machine.slow_memory()
             && now.since(process.memory_checked) >= period_ms * 1_000_000
         {

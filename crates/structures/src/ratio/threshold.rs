@@ -50,13 +50,17 @@ impl Threshold {
         (live.beside.slow + slow + part).abs_diff(share.of(live.all()))
     }
 
-    /// Bytes that lie in fast memory and should not, and likewise of slow memory. A size that is
-    /// none of the allocator's begins behind the class below it; within the last class, which has
-    /// no end, nothing is known.
-    pub fn misplaced(self, live: &Live) -> Bytes {
+    /// Bytes that lie in fast memory and should not, and likewise of slow memory, in blocks of
+    /// fewer bytes than `below`. A size that is none of the allocator's begins behind the class
+    /// below it; within the last class, which has no end, nothing is known.
+    pub fn misplaced(self, live: &Live, below: u64) -> Bytes {
         let mut misplaced = Bytes::default();
-        for (class, bytes) in live.classes.iter().enumerate() {
-            if class_bytes(class) >= self.bytes {
+        let counted = (0..CLASSES).take_while(|class| (class_bytes(*class) as u64) < below);
+        for class in counted {
+            let bytes = &live.classes[class];
+            if class == 0 && (1..=class_bytes(0)).contains(&self.bytes) {
+                // Blocks of 8 bytes count in this class as well: nothing is known of it.
+            } else if class_bytes(class) >= self.bytes {
                 misplaced.fast += bytes.fast;
             } else if self.divided() == Some(class) {
                 let wanted = self.part_of(*bytes, class);
