@@ -157,8 +157,8 @@ impl Interest {
             }
             _ => self.changed(keyspace, database, hash, key, by_command),
         }
-        if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = *effect {
-            self.changed(keyspace, to_database, keyspace.hash(to), to, by_command);
+        if let Some((database, key)) = effect.second_key() {
+            self.changed(keyspace, database, keyspace.hash(key), key, by_command);
         }
     }
 

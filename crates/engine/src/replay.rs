@@ -157,9 +157,8 @@ impl Keyspace {
     fn has_databases_of(&self, database: DatabaseId, effect: &Effect<'_>) -> bool {
         let count = self.databases.len() as u32;
         let other = match *effect {
-            Effect::Rename { to_database, .. } | Effect::Copy { to_database, .. } => to_database,
             Effect::SwapDatabases { with } => with,
-            _ => database,
+            _ => effect.second_key().map_or(database, |(database, _)| database),
         };
         database.0 < count && other.0 < count
     }

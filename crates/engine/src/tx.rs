@@ -300,10 +300,10 @@ impl<'a> Tx<'a> {
         if tells_new && !existed {
             self.notify_in(database, Class::New, "new", key);
         }
-        if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = effect {
-            self.unit.wrote(self.keyspace.hash(to));
+        if let Some((database, key)) = effect.second_key() {
+            self.unit.wrote(self.keyspace.hash(key));
             if tells_new {
-                self.notify_in(to_database, Class::New, "new", to);
+                self.notify_in(database, Class::New, "new", key);
             }
         }
         Ok(applied)

@@ -70,10 +70,11 @@ impl Find<'_> {
             Effect::FlushAll => true,
             Effect::FlushDatabase => is_in(change.database),
             Effect::SwapDatabases { with } => is_in(change.database) || is_in(with),
-            Effect::Rename { to_database, to } | Effect::Copy { to_database, to } => {
-                is_key(change.database, change.key) || is_key(to_database, to)
+            effect => {
+                let second = effect.second_key();
+                !effect.is_keyless() && is_key(change.database, change.key)
+                    || second.is_some_and(|(database, key)| is_key(database, key))
             }
-            effect => !effect.is_keyless() && is_key(change.database, change.key),
         }
     }
 }

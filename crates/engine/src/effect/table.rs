@@ -145,4 +145,16 @@ impl Effect<'_> {
     pub fn is_keyless(&self) -> bool {
         is_keyless(self.opcode())
     }
+
+    /// The key that the effect changes beside the one that it is about, and its database: who asks
+    /// what an effect changes must ask for both.
+    #[inline]
+    pub fn second_key(&self) -> Option<(DatabaseId, &[u8])> {
+        match self {
+            Effect::Rename { to_database, to } | Effect::Copy { to_database, to } => {
+                Some((*to_database, to))
+            }
+            _ => None,
+        }
+    }
 }
