@@ -96,6 +96,18 @@ pub struct ColdLimits {
     pub freed_bytes_min: usize,
     /// Bytes of fetched values that are kept before the first of them is used again.
     pub guest_bytes_max: usize,
+    /// What makes a window of what a snapshot's walk has come to full, in bytes of records and of
+    /// what is known of each: enough that neighbours on the disk are read together, and some 0.2 ms
+    /// of sorting where they are small. A guess. `maxmemory` does not count it, so it may be a part
+    /// of that at most, but for the least.
+    pub walked_bytes_max: usize,
+    pub walked_bytes_min: usize,
+    /// Likewise of what is about to be changed. There are few neighbours to be read together, and
+    /// whoever waits should not wait for long.
+    pub changed_bytes: usize,
+    /// A rule that a test breaks: a long value that changes while it is encoded goes all the same.
+    #[doc(hidden)]
+    pub keeps_encoding: bool,
 }
 
 impl Default for ColdLimits {
@@ -107,6 +119,10 @@ impl Default for ColdLimits {
             slice_bytes: 32 << 10,
             freed_bytes_min: 32,
             guest_bytes_max: 16 << 20,
+            walked_bytes_max: 2 << 20,
+            walked_bytes_min: 256 << 10,
+            changed_bytes: 512 << 10,
+            keeps_encoding: false,
         }
     }
 }

@@ -20,6 +20,7 @@
 mod tests;
 mod values;
 
+use crate::cold::ColdLimits;
 use crate::effect::Effect;
 use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
@@ -305,6 +306,7 @@ impl Keyspace {
                 put_sizes(&mut bytes, database.len(), database.expiries.len());
             }
         }
+        let limits = self.cold.as_ref().map_or_else(ColdLimits::default, |cold| cold.limits);
         let writing = Writing {
             bytes,
             head,
@@ -312,7 +314,7 @@ impl Keyspace {
             unfinished: None,
             aside: Vec::new(),
             waiting: BTreeMap::new(),
-            windows: Windows::new(self.settings.maxmemory),
+            windows: Windows::new(self.settings.maxmemory, &limits),
             selected,
             began: now,
             keys: 0,
@@ -441,8 +443,7 @@ impl Keyspace {
         for database in &mut self.databases {
             database.table.end_walk();
         }
-        snapshot.writing.windows.clear();
-        snapshot.writing.windows.hold(self.cold.as_deref_mut());
+        snapshot.writing.windows.clear(self.cold.as_deref_mut());
         for database in snapshot.flushed {
             self.dispose(database);
         }
@@ -455,13 +456,12 @@ impl Keyspace {
 
     /// Writes what an effect is about to change, as far as the walk has not seen it.
     pub(crate) fn keep_before(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
-        match *effect {
-            // A flush hands its databases over, the others change no key.
-            _ if effect.is_keyless() => return,
-            Effect::Rename { to_database, to } | Effect::Copy { to_database, to } => {
-                self.keep_cell(to_database, to);
-            }
-            _ => {}
+        // A flush hands its databases over, the others change no key.
+        if effect.is_keyless() {
+            return;
+        }
+        if let Some((database, key)) = effect.second_key() {
+            self.keep_cell(database, key);
         }
         self.keep_cell(database, key);
     }

@@ -115,6 +115,10 @@ pub(crate) const ALL_COLD: ColdLimits = ColdLimits {
     freed_bytes_min: 0,
     guest_bytes_max: 16 << 20,
     slice_bytes: 1 << 10,
+    walked_bytes_max: 2 << 20,
+    walked_bytes_min: 256 << 10,
+    changed_bytes: 512 << 10,
+    keeps_encoding: false,
 };
 
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.

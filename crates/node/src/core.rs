@@ -259,8 +259,8 @@ pub struct Core {
     /// Whether memory was over its limit, and nothing could be evicted, when the running request
     /// passed the gate.
     pub(crate) is_short_of_room: bool,
-    /// Requests that were put off in this turn: values leave memory no faster, or a snapshot is
-    /// behind.
+    /// Requests that were put off, in this turn and in those just before it that executed none:
+    /// values leave memory no faster, or a snapshot is behind.
     pub(crate) put_off: usize,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,

@@ -158,6 +158,11 @@ impl Fetches {
         self.queue.retain(|asked| asked.client != client);
     }
 
+    /// True while a client waits for values that have not come, or for room for them.
+    pub fn awaits_values(&self) -> bool {
+        !(self.waiting.is_empty() && self.queue.is_empty() && self.admitted.is_empty())
+    }
+
     /// Whether no client waits.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty() && self.queue.is_empty() && self.admitted.is_empty()

@@ -60,9 +60,12 @@ pub struct TieringLimits {
     /// whenever the loop is at work for a moment. With what is begun beside them they are fewer
     /// than a ring has room for.
     pub patient_reads_max: usize,
-    /// Memory of all reads under way, in bytes; one read may exceed them. A
-    /// sixteenth of `maxmemory` if that is less.
+    /// Memory of all reads under way, in bytes; one read may exceed them, and one for who needs few
+    /// values beside it. A sixteenth of `maxmemory` if that is less.
     pub read_bytes_max: usize,
+    /// Memory that values may take which requests wait for, where the usual part of `maxmemory` is
+    /// less, in bytes: as much as the longest value takes, which can always be read.
+    pub pinned_bytes_min: usize,
     /// Memory of values that were read and are taken up in one turn, in bytes; one may exceed it.
     /// Of the longest tables of numbers that are decoded in the loop these are four, which take a
     /// millisecond; of strings of 500 bytes a hundred and thirty.
@@ -92,6 +95,7 @@ impl Default for TieringLimits {
             reads_max: 32,
             patient_reads_max: 192,
             read_bytes_max: 32 << 20,
+            pinned_bytes_min: 8 << 20,
             taken_bytes_max: 64 << 10,
             buckets_per_step: 64,
             built_bytes_min: 4 << 10,
@@ -154,6 +158,9 @@ struct Late {
     written_at: MonotonicNanos,
     /// It was waited for in vain: until a write arrives nobody waits for it.
     counts_as_full: bool,
+    /// Bytes that were lacking when a request was let through last although values leave no faster,
+    /// or when the first had to wait.
+    passed_at: Option<usize>,
 }
 
 /// How many values somebody needs who waits for one.
@@ -172,6 +179,10 @@ const SPILL_STEPS_MAX: usize = 16;
 /// that come at once bring megabytes, and moving one out takes 2 ms where values are small.
 const FREED_BYTES_MIN: usize = 256 << 10;
 const FREED_SHARE: usize = 8;
+
+/// How many times as many entries of flushed databases are released where memory is waited for:
+/// half a millisecond or so.
+const FREEING_STEPS: usize = 8;
 
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
@@ -201,7 +212,7 @@ const TRIES_MAX: u32 = 2;
 impl Default for Late {
     fn default() -> Self {
         let written_at = MonotonicNanos(0);
-        Self { behind_since: None, written_at, counts_as_full: false }
+        Self { behind_since: None, written_at, counts_as_full: false, passed_at: None }
     }
 }
 
@@ -250,8 +261,7 @@ impl Tiering {
         self.cleaner = Cleaner::default();
         self.snapshot = SnapshotReader::default();
         self.rests_until = None;
-        self.late.behind_since = None;
-        self.late.counts_as_full = false;
+        self.late = Late { written_at: self.late.written_at, ..Late::default() };
         self.statistics = TieringStatistics::default();
         let generations = self.generations.clone();
         let tier = Tier::after(self.limits.tier, self.capacity_bytes, generations);
@@ -306,6 +316,13 @@ impl Tiering {
         self.begin_reads();
         self.submit_writes(keyspace);
         keyspace.release_flushed(self.limits.released_per_turn);
+    }
+
+    /// Frees flushed databases, more of them than in a turn in which nobody waits; whether all are.
+    fn free_flushed(&self, keyspace: &mut Keyspace) -> bool {
+        let mut steps = 0..FREEING_STEPS;
+        !keyspace.has_flushed()
+            || steps.any(|_| !keyspace.release_flushed(self.limits.released_per_turn))
     }
 
     fn take_writes(&mut self, keyspace: &mut Keyspace) {
@@ -377,7 +394,7 @@ impl Tiering {
         let comes = keyspace.cold().is_some_and(|cold| {
             cold.is_full && (self.cleaner.is_busy() || cold.tier.has_waiting())
         });
-        match comes || keyspace.has_flushed() {
+        match comes {
             true => Spilled::Behind,
             false => Spilled::Nothing,
         }
@@ -408,6 +425,9 @@ impl Tiering {
                         cold.encoded_bytes_left = per_turn;
                         continue;
                     }
+                    if keyspace.has_flushed() {
+                        continue;
+                    }
                     self.submit_writes(keyspace);
                     if self.writing.is_empty() {
                         return;
@@ -434,7 +454,24 @@ impl Tiering {
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
-        self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now)
+        let made = self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now);
+        let lets_pass = made == Made::Behind
+            && !keyspace.has_flushed()
+            && self.lets_pass(over, keyspace.bytes_lacking(beside, 0));
+        if lets_pass { Made::More } else { made }
+    }
+
+    /// True each time that a bit less is `lacking` than when a request was let through last: where
+    /// very much is, because `maxmemory` became less, writes go on while it leaves as fast as the
+    /// disk takes it.
+    fn lets_pass(&mut self, before: usize, lacking: usize) -> bool {
+        let passed_at = self.late.passed_at.get_or_insert(before);
+        let less = FREED_BYTES_MIN.min(self.limits.encoded_per_turn);
+        let lets_pass = lacking.saturating_add(less) <= *passed_at;
+        if lets_pass {
+            *passed_at = lacking;
+        }
+        lets_pass
     }
 
     /// Makes room until no more than `over_max` bytes are lacking, which is not all if it is not 0.
@@ -449,16 +486,21 @@ impl Tiering {
         for _ in 0..SPILL_STEPS_MAX {
             let over = keyspace.bytes_lacking(beside, more);
             if over == 0 {
-                self.late.behind_since = None;
+                (self.late.behind_since, self.late.passed_at) = (None, None);
                 return Made::Done;
             }
             if over <= over_max {
                 return Made::More;
             }
+            // What is freed with them need not be moved.
+            if keyspace.has_flushed() {
+                match self.free_flushed(keyspace) {
+                    true => continue,
+                    false => return Made::Behind,
+                }
+            }
             match self.spill(keyspace, over - over_max, now) {
                 Spilled::Enough | Spilled::More => {}
-                // It goes on whatever the file does.
-                Spilled::Behind if keyspace.has_flushed() => return Made::Behind,
                 Spilled::Behind if self.late.counts_as_full => return Made::Done,
                 Spilled::Behind => {
                     let since = *self.late.behind_since.get_or_insert(self.now);

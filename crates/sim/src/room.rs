@@ -227,6 +227,10 @@ impl Room {
         let network = SimNetwork::new(&timeline, seed, faults);
         // Large values are split into several records, or fit into one beyond 32 KiB.
         let record_bytes_max = *random.choose(&[6 << 10, 20 << 10, 72 << 10]);
+        let mut tier = plan.tier.unwrap_or_else(|| Tiered::draw(seed));
+        if let Some(tier) = &mut tier {
+            tier.limits.cold.keeps_encoding = plan.broken == Broken::KeepsEncoding;
+        }
         let machine = Rc::new(Machine {
             disk: SimDisk::new(seed),
             clock: SimClock::new(&timeline),
@@ -234,7 +238,7 @@ impl Room {
             broken: plan.broken,
             record_bytes_max,
             limits: Limits::draw(seed),
-            tier: plan.tier.unwrap_or_else(|| Tiered::draw(seed)),
+            tier,
         });
         let witness = Witness::new(Rc::clone(&machine), seed, KEEPERS);
         let mut habits: Vec<Habit> = (0..KEEPERS)

@@ -101,7 +101,7 @@ impl Tiered {
         let tier = tier::Limits {
             segment_bytes: 64 << 10,
             piece_bytes,
-            alone_bytes_min: piece_bytes / *random.choose(&[1, 2]),
+            packed_bytes_max: piece_bytes / *random.choose(&[1, 2]),
             record_bytes_max,
             buffered_bytes_max: record_bytes_max + 3 * piece_bytes + beside,
             writes_max: *random.choose(&[1, 1, 2]),
@@ -111,13 +111,22 @@ impl Tiered {
         let slice_bytes = *random.choose(&[64, 300, 64 << 10]);
         let mut limits = TieringLimits {
             tier,
-            cold: ColdLimits { guest_bytes_max, slice_bytes, ..ColdLimits::default() },
+            cold: ColdLimits {
+                guest_bytes_max,
+                slice_bytes,
+                walked_bytes_min: *random.choose(&[1, 2 << 10, 256 << 10]),
+                changed_bytes: *random.choose(&[1, 2 << 10, 512 << 10]),
+                ..ColdLimits::default()
+            },
             reads_max: *random.choose(&[1, 2, 4]),
             read_bytes_max: *random.choose(&[1, 8 << 10, 1 << 20]),
             buckets_per_step: *random.choose(&[1, 4, 64]),
             built_bytes_min: *random.choose(&[0, 4 << 10, 16 << 10]),
             encoded_per_turn: *random.choose(&[64, 1 << 10, 256 << 10]),
             released_per_turn: *random.choose(&[1, 8, 1024]),
+            taken_bytes_max: *random.choose(&[1, 500, 64 << 10]),
+            // As much as the longest record may take in memory.
+            pinned_bytes_min: *random.choose(&[4 * record_bytes_max + (4 << 10), 8 << 20]),
             shrunk_bytes_max: 64 << 10,
             ..TieringLimits::default()
         };

@@ -1,6 +1,7 @@
 //! The limits of a tier.
 
 use crate::place::{OFFSET_BYTES_END, UNIT_BYTES};
+use crate::record;
 
 /// What is encrypted as one unit and never read in part.
 pub const PAGE_BYTES: usize = base::disk::DIRECT_BLOCK_BYTES;
@@ -18,9 +19,9 @@ pub struct Limits {
     /// Bytes of a piece: what is written at once. 256 KiB: the log's sync and the reads of clients
     /// wait for one such write at most.
     pub piece_bytes: usize,
-    /// A record longer than this, with its header, is a piece of its own and begins at a page: it
-    /// is not copied into a shared piece, whose end it would often not fit.
-    pub alone_bytes_min: usize,
+    /// The longest record, with its header, that shares a piece with others. A longer one is a
+    /// piece of its own and begins at a page: the end of a shared piece would often not fit it.
+    pub packed_bytes_max: usize,
     /// The longest record, with its header. 7 MiB: what the buffers have room for beside open
     /// pieces. Only one record of more than 4 MiB fits into a segment, so of such ones up to half
     /// of the file may be lost.
@@ -52,10 +53,10 @@ pub struct Limits {
 const _: () = assert!(Limits::DEFAULT.are_sound());
 
 impl Limits {
-    const DEFAULT: Self = Self {
+    pub const DEFAULT: Self = Self {
         segment_bytes: 8 << 20,
         piece_bytes: 256 << 10,
-        alone_bytes_min: 16 << 10,
+        packed_bytes_max: 16 << 10,
         record_bytes_max: 7 << 20,
         buffered_bytes_max: 8 << 20,
         writes_max: 4,
@@ -76,9 +77,9 @@ impl Limits {
             && self.piece_bytes >= PAGE_BYTES
             && self.piece_bytes <= self.segment_bytes
             // A record that shares a piece fits into an empty one.
-            && self.alone_bytes_min >= SMALL_BYTES_MAX
-            && self.alone_bytes_min <= self.piece_bytes
-            && self.record_bytes_max >= self.alone_bytes_min
+            && self.packed_bytes_max >= SMALL_BYTES_MAX
+            && self.packed_bytes_max <= self.piece_bytes
+            && self.record_bytes_max >= self.packed_bytes_max
             && self.record_bytes_max <= self.segment_bytes
             && self.record_bytes_max.is_multiple_of(UNIT_BYTES)
             // Beside two open pieces, and one that `put` leaves to survivors, the longest record
@@ -91,6 +92,11 @@ impl Limits {
             && self.reserve_segments < self.free_segments_min
             && self.room_percent_min > 0
             && self.room_percent_min <= 100
+    }
+
+    /// Whether a content of so many bytes is a piece of its own.
+    pub fn is_alone(&self, content_bytes: usize) -> bool {
+        record::length(content_bytes) > self.packed_bytes_max
     }
 
     /// Segments of a capacity, as far as places reach.

@@ -1,8 +1,8 @@
 //! The encryption of pages: XTS-AES-256 as in IEEE 1619, one data unit per page.
 //!
 //! The tweak is the page's number in the file and the generation of its segment. No segment's
-//! generation comes twice in the life of a process, so a page is never written twice under one
-//! tweak, but for the same bytes once more after a failed write.
+//! generation comes twice under one key, which is drawn for each file, so a page is never written
+//! twice under one tweak, but for the same bytes once more after a failed write.
 //!
 //! Working with a key leaves parts of it on the stack, which are overwritten behind each piece of
 //! work. What is left in a thread's registers is not.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const LIMITS: Limits = Limits {
     segment_bytes: 64 << 10,
     piece_bytes: 8 << 10,
-    alone_bytes_min: 4 << 10,
+    packed_bytes_max: 4 << 10,
     record_bytes_max: 20 << 10,
     buffered_bytes_max: 64 << 10,
     writes_max: 1,
@@ -169,7 +169,7 @@ impl Driven {
 
     /// Puts a survivor, by a copy of its content if it is long.
     fn move_on(&mut self, hash: u64, content: &[u8]) -> Result<Place, Refused> {
-        if content.len() < LIMITS.alone_bytes_min {
+        if content.len() < LIMITS.packed_bytes_max {
             return self.tier.put_survivor(hash, content);
         }
         self.tier.put_surviving_draft(hash, Draft::of(content)).map_err(|(why, _)| why)

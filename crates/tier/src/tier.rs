@@ -381,7 +381,7 @@ impl Tier {
     fn append(&mut self, sort: Sort, hash: u64, content: &[u8]) -> Result<Place, Refused> {
         let length = record::length(content.len());
         self.check_length(sort, content.len(), length)?;
-        let (place, lost) = if length > self.limits.alone_bytes_min {
+        let (place, lost) = if self.limits.is_alone(content.len()) {
             self.append_alone(sort, hash, content, length)?
         } else {
             self.append_packed(sort, hash, content, length)?
@@ -408,7 +408,7 @@ impl Tier {
         mut draft: Draft,
     ) -> Result<Place, (Refused, Draft)> {
         let length = record::length(draft.content_bytes());
-        if length <= self.limits.alone_bytes_min {
+        if !self.limits.is_alone(draft.content_bytes()) {
             return match self.append(sort, hash, draft.content()) {
                 Ok(place) => {
                     self.give_up_draft(draft);

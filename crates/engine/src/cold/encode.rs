@@ -113,14 +113,11 @@ impl Keyspace {
         let hasher = self.hasher;
         let Some(cold) = &mut self.cold else { return };
         let Some(encoding) = &cold.encoding else { return };
-        let is_it = match effect {
-            Effect::Rename { to, .. } | Effect::Copy { to, .. } => {
-                hash == encoding.hash || hasher.hash(to) == encoding.hash
-            }
-            effect if effect.is_keyless() => true,
-            _ => hash == encoding.hash && database == encoding.database,
-        };
-        if is_it {
+        let is_it = |database, hash| hash == encoding.hash && database == encoding.database;
+        let touches = effect.is_keyless()
+            || is_it(database, hash)
+            || effect.second_key().is_some_and(|(database, key)| is_it(database, hasher.hash(key)));
+        if touches && !cold.limits.keeps_encoding {
             cold.stop_encoding();
         }
     }

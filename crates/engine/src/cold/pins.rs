@@ -24,6 +24,10 @@ impl ColdStore {
     }
 
     /// From now on so many pins are those of the request that runs.
+    pub fn has_own_pins(&self) -> bool {
+        self.own_pins > 0
+    }
+
     pub fn set_own_pins(&mut self, count: usize) {
         self.own_pins = count;
     }

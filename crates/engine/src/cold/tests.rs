@@ -656,10 +656,39 @@ fn a_snapshot_has_cold_values_as_they_were_when_it_began() {
 }
 
 #[test]
+fn a_snapshot_lets_space_go_as_it_reads_what_lay_there() {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let limits = ColdLimits { changed_bytes: 64 << 10, ..ALL_COLD };
+    let file = MemoryFile::default();
+    keyspace.open_cold(ColdStore::new(Tier::new(SMALL, 1 << 30), Box::new(file.clone()), limits));
+    let mut keys: Vec<String> = (0..3000).map(|number| format!("key{number}")).collect();
+    for key in &keys {
+        set(&mut keyspace, 0, key, &[7; 1000]);
+        keyspace.spill_all(NOW);
+        file.write(&mut keyspace);
+    }
+    keys.sort_by_key(|key| keyspace.cold_place(DatabaseId(0), key.as_bytes()).map(Place::bits));
+    keyspace.begin_snapshot(NOW);
+    let mut held = Vec::new();
+    for key in &keys {
+        delete(&mut keyspace, 0, key);
+        // There is always some that was noted and is not read yet.
+        if keyspace.snapshot_is_overfull() {
+            keyspace.read_snapshot_window();
+            held.push(keyspace.cold().expect("it has a store").tier.figures().held_bytes >> 16);
+        }
+    }
+    assert!(held.len() > 20, "{held:?}");
+    // In the end many become empty at once.
+    let most = held[..held.len() / 4 * 3].iter().max();
+    assert!(most <= Some(&4), "{held:?}");
+}
+
+#[test]
 fn there_is_an_end_to_looking_for_values_if_none_fits_into_a_record() {
     let limits = tier::Limits::default();
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
-    let short = tier::Limits { record_bytes_max: limits.alone_bytes_min, ..limits };
+    let short = tier::Limits { record_bytes_max: limits.packed_bytes_max, ..limits };
     let tier = Tier::new(short, 1 << 30);
     let source = Box::new(MemoryFile::default());
     keyspace.open_cold(ColdStore::new(tier, source, ColdLimits::default()));
@@ -673,19 +702,21 @@ fn there_is_an_end_to_looking_for_values_if_none_fits_into_a_record() {
     assert!(spills.into_iter().any(|spilled| spilled == Spilled::Enough), "this one can go");
 }
 
+/// A tier of short records.
+const SMALL: tier::Limits = tier::Limits {
+    segment_bytes: 64 << 10,
+    piece_bytes: 8 << 10,
+    packed_bytes_max: 4 << 10,
+    record_bytes_max: 8 << 10,
+    buffered_bytes_max: 32 << 10,
+    ..tier::Limits::DEFAULT
+};
+
 /// A keyspace of 400 values of 1000 bytes, whose store has room for few that are not written.
 fn with_small_buffers() -> (Keyspace, MemoryFile) {
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
-    let limits = tier::Limits {
-        segment_bytes: 64 << 10,
-        piece_bytes: 8 << 10,
-        alone_bytes_min: 4 << 10,
-        record_bytes_max: 8 << 10,
-        buffered_bytes_max: 32 << 10,
-        ..tier::Limits::default()
-    };
     let file = MemoryFile::default();
-    let tier = Tier::new(limits, 1 << 30);
+    let tier = Tier::new(SMALL, 1 << 30);
     keyspace.open_cold(ColdStore::new(tier, Box::new(file.clone()), ColdLimits::default()));
     for number in 0..400 {
         set(&mut keyspace, 0, &format!("key{number}"), &[7; 1000]);

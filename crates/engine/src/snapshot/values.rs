@@ -11,6 +11,7 @@
 //! a snapshot amid many writes would go on as fast as these let it; and the sooner the walk has
 //! been everywhere, the less of them there is to note.
 
+use crate::cold::ColdLimits;
 use crate::cold::ColdStore;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Writing;
@@ -19,16 +20,8 @@ use base::DatabaseId;
 use std::collections::VecDeque;
 use tier::{Hold, Place, Read};
 
-/// What makes a window of what the walk has come to full, in bytes of records and of what is known
-/// of each: enough that neighbours on the disk are read together, and some 0.2 ms of sorting where
-/// they are small. A guess. `maxmemory` does not count it, so it may be a part of that at most.
-const WALKED_BYTES: usize = 2 << 20;
-const WALKED_BYTES_MIN: usize = 256 << 10;
+/// The part of `maxmemory` that a window of what the walk has come to may take.
 const WALKED_SHARE: u64 = 128;
-
-/// Likewise of what is about to be changed. There are few neighbours to be read together, and
-/// whoever waits should not wait for long.
-const CHANGED_BYTES: usize = 512 << 10;
 
 /// So many windows' worth of that may be noted while one is read, before who writes has to wait: a
 /// command may note many values.
@@ -62,11 +55,14 @@ pub(super) struct Windows {
     come: VecDeque<Value>,
 }
 
-/// A window that is being read, and the one that fills meanwhile.
+/// A window that is being read, and those that come behind it: one that fills, as a rule, and more
+/// if a command notes many values. Each has a hold of its own, so that the space of what was
+/// written need not wait for what was noted long after it.
 struct Pair {
     /// What makes one full.
     bytes_max: usize,
-    gathering: Window,
+    gathering: VecDeque<Window>,
+    gathering_bytes: usize,
     reading: Window,
     /// The number of the window that is being read.
     number: u64,
@@ -107,12 +103,24 @@ impl Value {
 
 impl Pair {
     fn new(bytes_max: usize) -> Self {
-        let (gathering, reading) = (Window::default(), Window::default());
-        Self { bytes_max, gathering, reading, number: 0 }
+        let (gathering, reading) = (VecDeque::new(), Window::default());
+        Self { bytes_max, gathering, gathering_bytes: 0, reading, number: 0 }
     }
 
     fn is_empty(&self) -> bool {
-        self.gathering.values.is_empty() && self.reading.values.is_empty()
+        self.gathering.is_empty() && self.reading.values.is_empty()
+    }
+
+    fn add(&mut self, value: Value) {
+        let bytes = value.bytes();
+        if self.gathering.back().is_none_or(|last| last.bytes >= self.bytes_max) {
+            self.gathering.push_back(Window::default());
+        }
+        if let Some(last) = self.gathering.back_mut() {
+            last.bytes += bytes;
+            last.values.push(value);
+        }
+        self.gathering_bytes += bytes;
     }
 
     fn is_reading(&self) -> bool {
@@ -122,7 +130,8 @@ impl Pair {
     /// The next window, to be read in this order. Values that are still in memory need not be read.
     fn ask(&mut self, cold: &ColdStore) -> Vec<(u32, Read)> {
         debug_assert!(self.reading.hold.is_none(), "a window that is written is held no more");
-        self.reading = self.take_full();
+        self.reading = self.gathering.pop_front().unwrap_or_default();
+        self.gathering_bytes -= self.reading.bytes;
         self.number += 1;
         let mut reads = Vec::with_capacity(self.reading.values.len());
         for (index, value) in self.reading.values.iter_mut().enumerate() {
@@ -136,23 +145,6 @@ impl Pair {
         // neighbours together takes the last one's end for that of all.
         reads.sort_unstable_by_key(|(_, read)| read.place());
         reads
-    }
-
-    /// Takes a full window off what was noted, which may be more: one command may change many
-    /// values. What is left is written later, so the hold stays with it.
-    fn take_full(&mut self) -> Window {
-        let Window { values, bytes, hold, .. } = &mut self.gathering;
-        let mut taken_bytes = 0;
-        let is_taken = |value: &&Value| {
-            let is_taken = taken_bytes < self.bytes_max;
-            taken_bytes += if is_taken { value.bytes() } else { 0 };
-            is_taken
-        };
-        let count = values.iter().take_while(is_taken).count();
-        *bytes -= taken_bytes;
-        let taken = values.drain(..count).collect();
-        let hold = if values.is_empty() { hold.take() } else { None };
-        Window { values: taken, bytes: taken_bytes, missing: 0, hold }
     }
 
     /// Takes the bytes of a value of the window that is being read.
@@ -180,20 +172,18 @@ impl Pair {
 
 impl Windows {
     /// Of a keyspace with this `maxmemory`.
-    pub fn new(maxmemory: u64) -> Self {
+    pub fn new(maxmemory: u64, limits: &ColdLimits) -> Self {
+        let ColdLimits { walked_bytes_min, walked_bytes_max, changed_bytes, .. } = *limits;
         let share = match maxmemory {
-            0 => WALKED_BYTES,
+            0 => walked_bytes_max,
             maxmemory => (maxmemory / WALKED_SHARE) as usize,
         };
-        let walked = Pair::new(share.clamp(WALKED_BYTES_MIN, WALKED_BYTES));
-        Self { walked, changed: Pair::new(CHANGED_BYTES), come: VecDeque::new() }
+        let walked = Pair::new(share.clamp(walked_bytes_min, walked_bytes_max));
+        Self { walked, changed: Pair::new(changed_bytes), come: VecDeque::new() }
     }
 
     pub fn add(&mut self, noted: Noted, database: DatabaseId, head: Vec<u8>, place: Place) {
-        let pair = self.pair_mut(noted);
-        let value = Value { database, head, place, content: None };
-        pair.gathering.bytes += value.bytes();
-        pair.gathering.values.push(value);
+        self.pair_mut(noted).add(Value { database, head, place, content: None });
     }
 
     fn pair(&self, noted: Noted) -> &Pair {
@@ -212,12 +202,12 @@ impl Windows {
 
     /// Whether the walk must wait for a window to be read.
     pub fn stop_walk(&self) -> bool {
-        self.walked.gathering.bytes >= self.walked.bytes_max
+        self.walked.gathering_bytes >= self.walked.bytes_max
     }
 
     /// Whether nothing more should be noted: what is about to be changed is, whatever is full.
     pub fn is_overfull(&self) -> bool {
-        self.changed.gathering.bytes >= OVERFULL_WINDOWS * self.changed.bytes_max
+        self.changed.gathering_bytes >= OVERFULL_WINDOWS * self.changed.bytes_max
     }
 
     pub fn is_empty(&self) -> bool {
@@ -230,10 +220,12 @@ impl Windows {
     }
 
     /// Forgets all that was noted.
-    pub fn clear(&mut self) {
+    pub fn clear(&mut self, cold: Option<&mut ColdStore>) {
+        let Some(cold) = cold else { return };
         for pair in [&mut self.walked, &mut self.changed] {
-            pair.gathering.values.clear();
-            pair.reading.values.clear();
+            let windows = pair.gathering.drain(..).chain([std::mem::take(&mut pair.reading)]);
+            windows.filter_map(|window| window.hold).for_each(|hold| cold.tier.unhold(hold));
+            pair.gathering_bytes = 0;
         }
         self.come.clear();
     }
@@ -242,12 +234,15 @@ impl Windows {
     pub fn hold(&mut self, cold: Option<&mut ColdStore>) {
         let Some(cold) = cold else { return };
         for pair in [&mut self.walked, &mut self.changed] {
-            for window in [&mut pair.gathering, &mut pair.reading] {
-                match window.hold.take() {
-                    Some(hold) if window.values.is_empty() => cold.tier.unhold(hold),
-                    None if !window.values.is_empty() => window.hold = Some(cold.tier.hold()),
-                    hold => window.hold = hold,
-                }
+            let last = pair.gathering.iter_mut().rev();
+            for window in last.take_while(|window| window.hold.is_none()) {
+                window.hold = Some(cold.tier.hold());
+            }
+            let reading = &mut pair.reading;
+            match reading.hold.take() {
+                Some(hold) if reading.values.is_empty() => cold.tier.unhold(hold),
+                None if !reading.values.is_empty() => reading.hold = Some(cold.tier.hold()),
+                hold => reading.hold = hold,
             }
         }
     }
@@ -263,8 +258,8 @@ impl Windows {
         let has_come = self.has_come();
         let pair = self.pair_mut(noted);
         let is_pressing = is_over || noted == Noted::Changed && cold.tier.has_waiting();
-        let is_due = pair.gathering.bytes >= pair.bytes_max
-            || is_pressing && !pair.gathering.values.is_empty();
+        let is_due =
+            pair.gathering_bytes >= pair.bytes_max || is_pressing && !pair.gathering.is_empty();
         if !is_due || pair.is_reading() || has_come {
             return None;
         }
@@ -370,13 +365,26 @@ impl Keyspace {
             reads.or_else(|| keyspace.snapshot_reads(Noted::Walked))
         };
         while let Some((window, reads)) = next(self) {
-            for (index, read) in reads {
-                let cold = self.cold.as_deref();
-                let cold = cold.expect("a value lies there");
-                let content = cold.contents_at([read.place()].into_iter());
-                let content = content.expect("nothing is lost").remove(0);
-                self.put_snapshot_value(window, index, content);
-            }
+            self.read_window(window, reads);
+        }
+    }
+
+    /// Reads a window of what was about to be changed, and writes it.
+    #[cfg(test)]
+    pub(crate) fn read_snapshot_window(&mut self) {
+        let (window, reads) = self.snapshot_reads(Noted::Changed).expect("a window is full");
+        self.read_window(window, reads);
+        self.write_read_values();
+    }
+
+    #[cfg(test)]
+    fn read_window(&mut self, window: WindowId, reads: Vec<(u32, Read)>) {
+        for (index, read) in reads {
+            let cold = self.cold.as_deref();
+            let cold = cold.expect("a value lies there");
+            let content = cold.contents_at([read.place()].into_iter());
+            let content = content.expect("nothing is lost").remove(0);
+            self.put_snapshot_value(window, index, content);
         }
     }
 }

@@ -135,9 +135,10 @@ impl Core {
             && self.shard.engine.keyspace.is_over_limit(self.client_bytes())
     }
 
-    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
-    /// nothing goes while writes are paused or the log takes none, which the gate tells those who
-    /// want to write. `sender` is the client whose request asks.
+    /// Makes room while `maxmemory` is exceeded, a bounded part: values go to the tier, or if
+    /// none can, or there is none, keys are evicted. Evicting is writing: no key goes while writes
+    /// are paused or the log takes none, which the gate tells those who want to write. `sender`
+    /// is the client whose request asks.
     pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
         if let Some(room) = self.spill_part() {
             return room;

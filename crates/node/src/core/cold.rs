@@ -1,4 +1,5 @@
-//! Values that requests need and that are not in memory.
+//! The tier as the core has it: opened, values that requests need and that are not in memory, and
+//! room made by moving some there.
 
 use super::{Core, Process};
 use crate::session::OwnedRequest;
@@ -15,10 +16,8 @@ use shard::Shard;
 use shard::tiering::{Made, Need, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
 use std::collections::BTreeSet;
 
-/// The part of `maxmemory` that values may take which requests wait for; and what they may take of
-/// a small one, in bytes: as much as the longest value, which can always be read.
+/// The part of `maxmemory` that values may take which requests wait for.
 const PINNED_SHARE: u64 = 4;
-const PINNED_BYTES_MIN: usize = 8 << 20;
 
 /// When to look again whether there is room in memory, for requests, for records that were read or
 /// for a master's data set, in nanoseconds.
@@ -198,7 +197,10 @@ impl Core {
     pub(crate) fn pinned_bytes_max(&self) -> usize {
         match self.shard.engine.keyspace.settings.maxmemory {
             0 => usize::MAX,
-            maxmemory => ((maxmemory / PINNED_SHARE) as usize).max(PINNED_BYTES_MIN),
+            maxmemory => {
+                let least = self.process.options.limits.tiering.pinned_bytes_min;
+                ((maxmemory / PINNED_SHARE) as usize).max(least)
+            }
         }
     }
 
@@ -299,6 +301,11 @@ impl Core {
         });
     }
 
+    /// True if the request that is judged now has pins.
+    pub(crate) fn has_own_pins(&self) -> bool {
+        self.shard.engine.keyspace.cold().is_some_and(ColdStore::has_own_pins)
+    }
+
     /// The request that is judged now has so many pins.
     pub(crate) fn set_own_pins(&mut self, count: usize) {
         if let Some(cold) = self.shard.engine.keyspace.cold_mut() {
@@ -333,12 +340,16 @@ impl Core {
         if waits {
             return Ok(());
         }
-        let database = session.database;
-        if !self.has_cold() || !self.has_cold_in(database, command, args) {
+        if !self.has_cold() {
             return Ok(());
         }
+        let database = session.database;
         let bytes_max = if session.is_master() { usize::MAX } else { self.pinned_bytes_max() };
-        let (_, bytes) = self.needed_now(database, command, args, context);
+        // By the time that the call itself goes by: a master's takes no key for expired.
+        let (keys, bytes) = self.needed_now(database, command, args, context);
+        if keys.is_empty() {
+            return Ok(());
+        }
         if bytes > bytes_max {
             return Err(Refusal::OUT_OF_MEMORY);
         }

@@ -12,7 +12,8 @@ pub(crate) enum Cause {
     Snapshot,
 }
 
-/// How long requests waited. It is the process's, and begins anew with CONFIG RESETSTAT.
+/// Who was put off in this turn, and how long requests waited, which is the process's and begins
+/// anew with CONFIG RESETSTAT.
 #[derive(Default)]
 pub(crate) struct TierWaits {
     /// How long requests waited for values that were not in memory, of those that had to.
@@ -30,8 +31,10 @@ pub(crate) struct TierWaits {
 }
 
 impl TierWaits {
+    /// Nothing was waited for until now, but for who was put off in this turn.
     pub fn reset(&mut self) {
-        *self = Self { turn_began: self.turn_began, ..Self::default() };
+        let Self { room, snapshot, turn_began, .. } = *self;
+        *self = Self { room, snapshot, turn_began, ..Self::default() };
     }
 
     /// A request is put off.
@@ -84,8 +87,9 @@ mod tests {
         waits.begin_turn(MonotonicNanos(131), false);
         waits.begin_turn(MonotonicNanos(200), false);
         assert_eq!(sums(&waits), (30, 30, 1));
-        waits.reset();
         waits.put_off(Cause::Snapshot);
+        waits.reset();
+        assert!(waits.has_put_off(Cause::Snapshot), "it waits all the same");
         waits.begin_turn(MonotonicNanos(205), false);
         assert_eq!(sums(&waits), (0, 0, 5));
     }

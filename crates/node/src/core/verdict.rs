@@ -35,10 +35,8 @@ impl Core {
         if !writes {
             return Verdict::Run;
         }
-        if self.is_snapshot_behind() {
-            return Verdict::Later;
-        }
         match self.shard.gate() {
+            Gate::Open if self.is_snapshot_behind() => Verdict::Later,
             Gate::Open => Verdict::Run,
             Gate::Wait => Verdict::Later,
             Gate::Refuse(why) => Verdict::Refuse(refused_by_log(&why)),

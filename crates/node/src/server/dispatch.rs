@@ -84,13 +84,7 @@ impl Server {
         });
         match verdict {
             Verdict::Run => {}
-            Verdict::Later => {
-                self.core.put_off += 1;
-                if self.core.is_snapshot_behind() {
-                    self.core.process.tier_waits.put_off(Cause::Snapshot);
-                }
-                return Dispatched::Later;
-            }
+            Verdict::Later => return self.put_off(),
             Verdict::Refuse(refusal) => {
                 self.refuse_request(client, written, known, refusal);
                 return Dispatched::Done;
@@ -98,12 +92,16 @@ impl Server {
         }
         let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
         if let Some(why) = self.what_to_wait_for(&asker, command, demand, args, queues) {
-            if why == Why::Values && self.core.needs_too_much(client, command, args) {
+            let is_too_much = why == Why::Values && self.core.needs_too_much(client, command, args);
+            if !is_too_much {
+                self.wait(client, why, OwnedRequest::new(id, args));
+                return Dispatched::Stop;
+            }
+            // MIGRATE reads what has not come, a little in each turn.
+            if !command.flags.contains(Flags::AWAITS_SERVER) {
                 self.refuse_request(client, written, known, Refusal::OUT_OF_MEMORY);
                 return Dispatched::Done;
             }
-            self.wait(client, why, OwnedRequest::new(id, args));
-            return Dispatched::Stop;
         }
         if queues {
             return self.queue(client, written, OwnedRequest::new(id, args), demand);
@@ -111,6 +109,15 @@ impl Server {
         let context = self.core.context(&asker);
         *pass = self.pass(&asker, command, context);
         self.run_unit(client, written, id, args, context)
+    }
+
+    /// Notes that a request is to be judged again later.
+    fn put_off(&mut self) -> Dispatched {
+        self.core.put_off += 1;
+        if self.core.is_snapshot_behind() {
+            self.core.process.tier_waits.put_off(Cause::Snapshot);
+        }
+        Dispatched::Later
     }
 
     /// Runs a request that nothing keeps from it.

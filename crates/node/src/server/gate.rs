@@ -62,10 +62,27 @@ impl Server {
         if let Some(denied) = self.core.denied(asker.client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        match self.judge_memory(asker.client, demand) {
-            Verdict::Run => {}
-            verdict => return verdict,
+        let memory = self.judge_memory(asker.client, demand);
+        if let Verdict::Refuse(_) = memory {
+            return memory;
         }
+        let verdict = self.judge_beside_memory(asker, command, demand, args);
+        if matches!(memory, Verdict::Run) || matches!(verdict, Verdict::Refuse(_)) {
+            // Who would be refused anyway does not wait for room first.
+            return verdict;
+        }
+        self.core.process.tier_waits.put_off(Cause::Room);
+        Verdict::Later
+    }
+
+    /// Judges what Redis looks at once there is room in memory.
+    fn judge_beside_memory(
+        &self,
+        asker: &Asker,
+        command: &Registered,
+        demand: Demand,
+        args: Args<'_>,
+    ) -> Verdict {
         if demand.has(Demand::WRITE) && self.lacks_replicas() {
             return Verdict::Refuse(NO_REPLICAS);
         }
@@ -78,7 +95,8 @@ impl Server {
             return Verdict::Refuse(refusal);
         }
         match self.judge_state(asker, command, demand) {
-            Verdict::Run if command.flags.intersects(ON_DATA) && self.only_watches(asker) => {
+            refused @ Verdict::Refuse(_) => refused,
+            _ if command.flags.intersects(ON_DATA) && self.only_watches(asker) => {
                 Verdict::Refuse(Refusal::of("ERR Replica can't interact with the keyspace"))
             }
             verdict => self.or_until_loaded(verdict, demand),
@@ -163,12 +181,17 @@ impl Server {
         }
         // Nothing is evicted while a script's unit is suspended.
         if self.suspended.is_none() {
-            let room = self.core.make_room(Some(client));
+            // No more values leave memory in this turn, but perhaps those that its own pins keep.
+            let is_known =
+                self.core.process.tier_waits.has_put_off(Cause::Room) && !self.core.has_own_pins();
+            let room = match is_known {
+                true => Room::Behind,
+                false => self.core.make_room(Some(client)),
+            };
             self.core.is_short_of_room = room == Room::None;
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
             if room == Room::Behind && may_grow {
-                self.core.process.tier_waits.put_off(Cause::Room);
                 return Verdict::Later;
             }
         }

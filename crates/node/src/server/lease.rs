@@ -20,7 +20,7 @@ impl Server {
         stopwatch.set(moment.monotonic, &*process.options.clock);
         turn.now = leadership.begin_turn(shard, moment);
         turn.number += 1;
-        process.tier_waits.begin_turn(turn.monotonic, !self.fetches.is_empty());
+        process.tier_waits.begin_turn(turn.monotonic, self.fetches.awaits_values());
     }
 
     /// Tells the shard what the operator decided, which may change while the process lives.

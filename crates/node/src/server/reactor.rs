@@ -206,8 +206,7 @@ impl Server {
         }
         let Clients { ready, resuming, .. } = &self.core.clients;
         // Who was put off is judged again when something was written or read, which wakes the loop.
-        let put_off = self.core.put_off;
-        let are_put_off = put_off > 0 && ready.len() + resuming.len() <= put_off;
+        let are_put_off = self.are_all_put_off();
         let has_ready = !ready.is_empty() || !resuming.is_empty() && self.core.may_execute();
         let has_ready = has_ready && !are_put_off;
         let has_more = self.has_more_to_evict || has_ready && !self.is_stalled();

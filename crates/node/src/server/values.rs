@@ -1,4 +1,5 @@
-//! Values that are not in memory: fetched for requests that wait, moved out when memory is short.
+//! Values that are not in memory: fetched for requests that wait; all moved out again, where a test
+//! wants that.
 
 use crate::core::Stop;
 use crate::core::cold::needed_bytes;

@@ -35,16 +35,16 @@ struct Records {
 }
 
 /// What a job that reads a chunk brings.
-type Brought = Result<Records, String>;
+type ReadChunk = Result<Records, String>;
 
-/// Reads the records of a chunk. Contents of more than `handed_bytes_min` are copied here, so that
+/// Reads the records of a chunk. Contents that will be pieces of their own are copied here, so that
 /// they need only be handed over.
 fn read_chunk(
     file: &dyn DiskFile,
     sealer: &Sealer,
     chunk: &Chunk,
-    handed_bytes_min: usize,
-) -> Brought {
+    limits: tier::Limits,
+) -> ReadChunk {
     let (mut buffer, start) = read_aligned(file, chunk.offset(), chunk.length())?;
     let mut found = Vec::new();
     let then = chunk.open(sealer, &mut buffer[start..], &mut found);
@@ -53,8 +53,7 @@ fn read_chunk(
         record.content = start + record.content.start..start + record.content.end;
     }
     let draft_of = |record: &Found| {
-        let is_long = record.content.len() > handed_bytes_min;
-        is_long.then(|| Draft::of(&buffer[record.content.clone()]))
+        limits.is_alone(record.content.len()).then(|| Draft::of(&buffer[record.content.clone()]))
     };
     let drafts: Vec<Option<Draft>> = found.iter().map(draft_of).collect();
     if drafts.iter().all(Option::is_some) {
@@ -95,9 +94,8 @@ impl Cleaner {
         }
         let Some(chunk) = self.next.take() else { return };
         let (file, sealer) = (Arc::clone(file), Arc::clone(sealer));
-        // Those are pieces of their own.
-        let handed = cold.tier.limits().alone_bytes_min;
-        let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk, handed)) };
+        let limits = *cold.tier.limits();
+        let job = move || -> DiskOutcome { Box::new(read_chunk(&*file, &sealer, &chunk, limits)) };
         self.reading = Some((queue.submit(Box::new(job)), chunk));
     }
 

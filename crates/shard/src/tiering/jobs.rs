@@ -15,7 +15,7 @@ use tier::{Read, Sealer, Shared, Write};
 const PART_BYTES: usize = 256 << 10;
 
 /// What a job that reads a record brings.
-pub(super) type Brought = Result<Vec<u8>, String>;
+pub(super) type ReadContent = Result<Vec<u8>, String>;
 
 /// What a job brings that reads a record for somebody who waits for the value.
 pub(super) type Fetched = Result<cold::Brought, String>;
@@ -123,7 +123,7 @@ fn fetch_long(
 }
 
 /// Reads a record of the file and proves it.
-pub(super) fn read_record(file: &dyn DiskFile, sealer: &Sealer, read: &Read) -> Brought {
+pub(super) fn read_record(file: &dyn DiskFile, sealer: &Sealer, read: &Read) -> ReadContent {
     read_pages(file, sealer, read).map(|(buffer, content)| buffer[content].to_vec())
 }
 
@@ -153,7 +153,7 @@ impl ColdSource for BlockingSource {
         logged(read, read_record(&*self.file, &self.sealer, read))
     }
 
-    fn read_all(&self, reads: &[Read]) -> Vec<Brought> {
+    fn read_all(&self, reads: &[Read]) -> Vec<ReadContent> {
         if reads.len() < SPREAD_READS_MIN {
             return reads.iter().map(|read| self.read(read)).collect();
         }
@@ -167,7 +167,7 @@ impl ColdSource for BlockingSource {
         queue.drain();
         let mut done = Vec::new();
         queue.poll(&mut done);
-        let mut contents: Vec<Brought> =
+        let mut contents: Vec<ReadContent> =
             reads.iter().map(|_| Err("a job brought nothing".into())).collect();
         for (ticket, outcome) in done {
             if let Some(index) = tickets.get(&ticket) {
@@ -179,7 +179,7 @@ impl ColdSource for BlockingSource {
 }
 
 /// Logs why a read failed: who asked for it only counts that.
-fn logged(read: &Read, brought: Brought) -> Brought {
+fn logged(read: &Read, brought: ReadContent) -> ReadContent {
     brought.inspect_err(|why| {
         tracing::error!(offset = read.place().offset(), "a value cannot be read: {why}");
     })

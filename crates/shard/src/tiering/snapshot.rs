@@ -2,7 +2,7 @@
 //! together, by the threads that read for clients. They do not come into memory for it.
 
 use super::TieringStatistics;
-use super::jobs::{Brought, read_aligned, read_record};
+use super::jobs::{ReadContent, read_aligned, read_record};
 use base::disk::{DiskFile, DiskOutcome, DiskQueue, DiskTicket};
 use engine::keyspace::Keyspace;
 use engine::snapshot::{Noted, WindowId};
@@ -85,7 +85,7 @@ impl Span {
 
 /// What a job that reads a span brings.
 struct BroughtSpan {
-    records: Vec<(u32, Brought)>,
+    records: Vec<(u32, ReadContent)>,
     /// Values that were read, and bytes: of both those of second tries as well.
     reads: u64,
     read_bytes: u64,

@@ -139,7 +139,7 @@ impl DiskFile for File {
 const LIMITS: tier::Limits = tier::Limits {
     segment_bytes: 16 << 10,
     piece_bytes: 4 << 10,
-    alone_bytes_min: 4 << 10,
+    packed_bytes_max: 4 << 10,
     record_bytes_max: 4 << 10,
     buffered_bytes_max: 16 << 10,
     writes_max: 1,
@@ -305,6 +305,7 @@ fn a_cleaning_that_waits_for_room_ends_when_all_is_flushed() {
         tiered.poll();
         tiered.writes.run();
     }
+    assert!(!tiered.tiering.cleaner.waits(), "it has ended");
     assert!(tiered.is_whole(), "some have what was there before");
 }
 
@@ -547,33 +548,60 @@ fn what_a_snapshot_reads_is_taken_up_in_more_than_one_turn() {
     assert!(tiered.keyspace.walk_snapshot(1000, 1 << 20), "it has all of them");
 }
 
-#[test]
-fn a_request_makes_a_part_of_the_room_that_is_lacking() {
-    let mut tiered = Tiered::with(TieringLimits {
-        tier: tier::Limits { buffered_bytes_max: 8 << 20, ..LIMITS },
-        ..TieringLimits::default()
-    });
+/// Of 5 MB of values so many bytes are more than `maxmemory`, and the tier has room for them.
+fn with_memory_lacking(over: u64, limits: TieringLimits) -> Tiered {
+    let mut tiered = Tiered::with(limits);
     tiered.tiering.set_capacity(&mut tiered.keyspace, 8 << 20);
     for number in 0..5000 {
         let effect = Effect::SetString { value: &[1; 990], expire_at: None };
         tiered.apply(&format!("key{number}"), &effect);
     }
+    tiered.keyspace.settings.maxmemory = tiered.keyspace.used_bytes() as u64 - over;
+    tiered
+}
+
+fn lacking(tiered: &Tiered) -> u64 {
+    tiered.keyspace.bytes_over_limit(0) as u64
+}
+
+fn part_of_room(tiered: &mut Tiered) -> Made {
+    let Tiered { tiering, keyspace, .. } = tiered;
+    tiering.make_part_of_room(keyspace, 0, NOW)
+}
+
+#[test]
+fn a_request_makes_a_part_of_the_room_that_is_lacking() {
     let over = 4 << 20;
-    let used = tiered.keyspace.used_bytes() as u64;
-    tiered.keyspace.settings.maxmemory = used - over;
-    let lacking = |tiered: &Tiered| tiered.keyspace.bytes_over_limit(0) as u64;
-    let room = |tiered: &mut Tiered| {
-        let Tiered { tiering, keyspace, .. } = tiered;
-        tiering.make_part_of_room(keyspace, 0, NOW)
-    };
-    assert_eq!(room(&mut tiered), Made::More);
+    let tier = tier::Limits { buffered_bytes_max: 8 << 20, ..LIMITS };
+    let mut tiered = with_memory_lacking(over, TieringLimits { tier, ..TieringLimits::default() });
+    assert_eq!(part_of_room(&mut tiered), Made::More);
     let freed = over - lacking(&tiered);
     assert!((over / 8..over / 4).contains(&freed), "{freed}");
-    while room(&mut tiered) == Made::More {
+    while part_of_room(&mut tiered) == Made::More {
         tiered.writes.run();
         tiered.poll();
     }
     assert_eq!(lacking(&tiered), 0);
+}
+
+#[test]
+fn requests_go_on_while_very_much_leaves_memory_as_fast_as_it_can() {
+    let over = 4 << 20;
+    let limits =
+        TieringLimits { tier: LIMITS, encoded_per_turn: 4 << 10, ..TieringLimits::default() };
+    let mut tiered = with_memory_lacking(over, limits);
+    let mut passed_at = Vec::new();
+    while lacking(&tiered) > 0 {
+        // The buffers have room for less than a part.
+        if part_of_room(&mut tiered) == Made::More {
+            passed_at.push(lacking(&tiered));
+        }
+        tiered.writes.run();
+        tiered.poll();
+    }
+    assert!(passed_at.len() > 100, "{passed_at:?}");
+    assert!(passed_at[0] > over / 10 * 9, "{passed_at:?}");
+    assert!(passed_at.is_sorted_by(|one, next| one >= &(next + (4 << 10))), "{passed_at:?}");
 }
 
 #[test]
@@ -594,9 +622,11 @@ fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something()
     assert_eq!(room(&mut tiered, 1), Made::Behind);
     assert_eq!(room(&mut tiered, SECOND), Made::Behind);
     assert_eq!(room(&mut tiered, SECOND + 1), Made::Done);
+    assert_eq!(tiered.tiering.behind_since(), Some(MonotonicNanos(1)));
     // Whoever made room otherwise made it for a moment.
     tiered.keyspace.settings.maxmemory = limit * 2;
     assert_eq!(room(&mut tiered, SECOND + 2), Made::Done);
+    assert_eq!(tiered.tiering.behind_since(), None);
     tiered.keyspace.settings.maxmemory = limit;
     assert_eq!(room(&mut tiered, SECOND + 3), Made::Done, "it counts as full");
     for _ in 0..10 {
@@ -612,7 +642,7 @@ fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something()
 fn long_limits() -> TieringLimits {
     let tier = tier::Limits {
         segment_bytes: 32 << 10,
-        alone_bytes_min: 2 << 10,
+        packed_bytes_max: 2 << 10,
         record_bytes_max: 16 << 10,
         buffered_bytes_max: 40 << 10,
         ..LIMITS

@@ -53,6 +53,8 @@ pub enum Broken {
     TrimsThroughNewest,
     /// Who subscribed while the server loaded is forgotten when it has.
     ForgetsSubscribers,
+    /// A long value that changes while it is encoded for the tier goes as it was.
+    KeepsEncoding,
 }
 
 /// One machine. Its clock and its time may be those of others.

@@ -83,7 +83,7 @@ fn small_records_lie_within_a_page_and_long_ones_begin_one() {
         let read = driven.tier.read(place);
         match place.length() {
             ..=SMALL_BYTES_MAX => assert_eq!(read.length(), PAGE_BYTES),
-            length if length > LIMITS.alone_bytes_min => assert_eq!(place.offset() % 4096, 0),
+            length if length > LIMITS.packed_bytes_max => assert_eq!(place.offset() % 4096, 0),
             length => assert!(read.length() <= length + 2 * PAGE_BYTES),
         }
     }

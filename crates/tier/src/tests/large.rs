@@ -6,7 +6,7 @@ use super::*;
 const PAGES: Limits = Limits {
     segment_bytes: PAGE_BYTES,
     piece_bytes: PAGE_BYTES,
-    alone_bytes_min: SMALL_BYTES_MAX,
+    packed_bytes_max: SMALL_BYTES_MAX,
     record_bytes_max: PAGE_BYTES,
     ..LIMITS
 };

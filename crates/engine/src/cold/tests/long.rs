@@ -301,7 +301,7 @@ fn small_store(record_bytes_max: usize, capacity_bytes: u64) -> (Keyspace, Memor
     let limits = tier::Limits {
         segment_bytes: 64 << 10,
         piece_bytes: 8 << 10,
-        alone_bytes_min: 4 << 10,
+        packed_bytes_max: 4 << 10,
         record_bytes_max,
         buffered_bytes_max: record_bytes_max + (24 << 10),
         ..tier::Limits::default()

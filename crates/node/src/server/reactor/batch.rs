@@ -1,9 +1,9 @@
 //! What a turn executes: requests of ready sessions, parsed and prefetched by the batch, as many as
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
-use crate::core::Core;
 use crate::core::cold::Ahead;
 use crate::core::verdict::Dispatched;
+use crate::core::{Clients, Core};
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
 use crate::session::ClientKind;
@@ -160,7 +160,7 @@ impl Server {
             lap,
         };
         let mut bytes_left = limits.bytes_max;
-        self.core.put_off = 0;
+        self.begin_round();
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
         let executed = self.execute_resuming(usize::MAX, &mut share, &mut half);
@@ -177,7 +177,10 @@ impl Server {
                 }
                 self.look_ahead();
             }
-            let is_over = share.is_used_up() || bytes_left == 0 || !self.takes_requests();
+            let is_over = share.is_used_up()
+                || bytes_left == 0
+                || self.has_lost_value()
+                || !self.takes_requests();
             if is_over || self.is_stalled() || self.core.stopping.is_some() {
                 break;
             }
@@ -205,9 +208,30 @@ impl Server {
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
         }
+        self.end_round(share.requests < limits.requests_max);
         // Before what the turn does beside.
         if let Some(tiering) = &mut self.core.shard.tiering {
             tiering.begin_reads();
+        }
+    }
+
+    /// Whoever waits was put off, in this turn or in those just before it.
+    pub(super) fn are_all_put_off(&self) -> bool {
+        let Clients { ready, resuming, .. } = &self.core.clients;
+        self.core.put_off > 0 && ready.len() + resuming.len() <= self.core.put_off
+    }
+
+    /// If all were put off, they are judged again. Of more than a turn has time for, the next are.
+    fn begin_round(&mut self) {
+        if self.are_all_put_off() {
+            self.core.put_off = 0;
+        }
+    }
+
+    /// Some were executed or none were, and those that were put off count on, unless others wait.
+    fn end_round(&mut self, has_executed: bool) {
+        if has_executed && !self.are_all_put_off() {
+            self.core.put_off = 0;
         }
     }
 
@@ -239,7 +263,7 @@ impl Server {
 
     fn resume_each(&mut self, share: &mut Share) {
         for _ in 0..self.core.clients.resuming.len() {
-            let is_over = share.is_used_up() || self.suspended.is_some();
+            let is_over = share.is_used_up() || self.has_lost_value() || self.suspended.is_some();
             if is_over || self.is_stalled() || !self.core.may_execute() {
                 break;
             }
@@ -256,6 +280,12 @@ impl Server {
             }
             share.take_time(self.core.turn.lap);
         }
+    }
+
+    /// True if the tier has lost a value in this turn: this life ends in the next one. Who would be
+    /// told so until then is closed instead, and may ask again.
+    fn has_lost_value(&self) -> bool {
+        self.core.shard.engine.keyspace.has_lost_value()
     }
 
     /// Asks the processor for what the next sessions' first requests will touch, so that the misses
@@ -297,9 +327,7 @@ impl Server {
             let limit = batch_max.min(share.requests);
             goes_on = self.parse(client, &bytes, limit, share, scratch);
             self.prefetch(client, &bytes, scratch);
-            // Who is put off would have them come again and again.
-            let may_fetch = self.core.has_cold() && !self.core.is_snapshot_behind();
-            if may_fetch && scratch.parsed.len() > 1 {
+            if self.may_fetch_ahead() && scratch.parsed.len() > 1 {
                 self.fetch_ahead(client, &bytes, scratch);
             }
             if scratch.parsed.len() > 1 {
@@ -397,6 +425,13 @@ impl Server {
             }
         }
         true
+    }
+
+    /// False while requests are put off: who is would have values come again and again.
+    fn may_fetch_ahead(&self) -> bool {
+        let tiering = self.core.shard.tiering.as_ref();
+        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some());
+        self.core.has_cold() && !is_behind && !self.core.is_snapshot_behind()
     }
 
     /// Has values come that the batch will need and that are not in memory, so that its requests
@@ -500,6 +535,9 @@ impl Server {
                 self.dispatch_next(client, parsed.command, args, &mut pass)
             };
             if dispatched == Dispatched::Later {
+                // Judging takes time as well.
+                self.core.begin_lap();
+                share.take_time(self.core.turn.lap);
                 return dispatched;
             }
             let session = self.core.clients.at_mut(client);
