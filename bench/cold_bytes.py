@@ -1,8 +1,8 @@
 """Memory of a key whose value is on the tier, over its name: what the server uses with nothing but such keys, less what
 it uses with none, by key.
 
-The table doubles as it grows, so its part of a key is larger just after that than just before: several numbers of
-keys are measured.
+The table grows segment by segment, but its part of a key need not be the same for each number of keys: several of
+these are measured.
 """
 
 import tiered

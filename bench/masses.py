@@ -1,7 +1,8 @@
 """Many cold keys that go at once, in four ways, and a bystander: how long the slowest of its requests takes, of which
 one falls due each millisecond whether or not the server keeps up. And what a tier writes that nobody uses.
 
-The loop has a core for itself, so that its turns are its own time; the server's other threads share the load's.
+The loop has a core for itself and goes before the system's own threads there, so that its turns are its own time; the
+server's other threads share the load's core.
 """
 
 import contextlib
@@ -85,6 +86,7 @@ def part(server):
     for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
         core = SERVER_CORE if int(task.name) == server.pid else LOAD_CORE
         os.sched_setaffinity(int(task.name), {int(core)})
+    machine.go_first(server.pid)
 
 
 def idle(server, seconds):
