@@ -212,7 +212,7 @@ fn values_lie_in_ordinary_memory_when_the_node_is_full() {
     }
     let usage = heap::usage().unwrap();
     assert!(usage.fast_bytes as usize > 90 * MIB, "{usage:?}, {room_bytes}");
-    // Of huge pages that were given back in part, the kernel frees that part when memory is short.
+    // The kernel keeps some of it free.
     let least = room_bytes - left_bytes - 128 * MIB;
     assert!(usage.slow_bytes as usize > least, "{usage:?}, {room_bytes}");
     let by_node = heap.bytes_by_node().unwrap();

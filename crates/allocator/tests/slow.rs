@@ -192,8 +192,7 @@ fn what_is_freed_of_a_closed_node_is_used_again_and_no_more_memory_is() {
         let count = 16 * MIB / size;
         let mut blocks: Vec<_> = (0..count).map(|_| Block::new(heap, size, 3).unwrap()).collect();
         heap.set_closed(node, true);
-        // Of what jemalloc may use already, some was not touched yet; and the kernel may make huge
-        // pages of small ones.
+        // Of what jemalloc may use already, some was not touched yet.
         let resident_max = resident() + 8 * MIB;
         let mut dice = Dice(size as u64);
         let mut lost = 0;

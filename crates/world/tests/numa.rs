@@ -1,7 +1,6 @@
 //! Memory on a slow node, on a machine that has one: two nodes, the second without processors.
 //! `tests/numa/run` emulates such a machine and runs these there; elsewhere they are ignored.
 
-use rustix::mm::{Advice, madvise};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use world::numa::{Node, NodeId, Nodes, NumaError, SlowRange};
@@ -22,12 +21,6 @@ fn node(nodes: &Nodes, id: NodeId) -> &Node {
 fn fill(range: &SlowRange) {
     // SAFETY: the range is mapped, writable, and only this test has it.
     unsafe { range.start().as_ptr().write_bytes(0xa5, range.bytes()) };
-}
-
-fn without_huge_pages(range: &SlowRange) {
-    let (start, advice) = (range.start().as_ptr().cast(), Advice::LinuxNoHugepage);
-    // SAFETY: the range is mapped, and the advice changes nothing of its content.
-    unsafe { madvise(start, range.bytes(), advice) }.expect("the kernel knows huge pages");
 }
 
 #[test]
@@ -84,13 +77,12 @@ fn a_full_node_falls_back_and_nobody_is_killed() {
     let nodes = Nodes::of_machine();
     let reserve = |bytes| SlowRange::reserve(&nodes, SLOW, bytes).expect("there is room");
     let (range, rest) = (reserve((SLOW_BYTES + SLOW_BYTES / 4) as usize), reserve(64 << 20));
-    without_huge_pages(&rest);
     fill(&range);
     let found = range.bytes_by_node().expect("this process may ask");
     assert_eq!(found.values().sum::<usize>(), range.bytes());
     assert!(found[&SLOW] > (SLOW_BYTES / 4 * 3) as usize, "{found:?}");
     assert!(found[&FAST] >= (SLOW_BYTES / 4) as usize, "{found:?}");
-    // What huge pages have left over.
+    // What is left over.
     fill(&rest);
     let full = SlowRange::reserve(&Nodes::of_machine(), SLOW, 1);
     let error = full.expect_err("the node is full");
