@@ -261,6 +261,19 @@ impl Snapshot {
 }
 
 impl Keyspace {
+    /// True if databases that were flushed, and that the snapshot under way has yet to write, do
+    /// not fit into `maxmemory` beside what is there now. They are not counted as used: nobody who
+    /// flushed them expects to wait for a snapshot.
+    pub fn lacks_room_for_flushed(&self) -> bool {
+        let limit = self.settings.maxmemory;
+        let flushed = self.snapshot.as_deref().map_or(&[][..], |snapshot| &snapshot.flushed);
+        if limit == 0 || flushed.is_empty() {
+            return false;
+        }
+        let flushed: usize = flushed.iter().map(Database::used_bytes).sum();
+        (self.used_bytes() + flushed) as u64 > limit
+    }
+
     /// Frees databases that were flushed, and are written.
     fn dispose_walked(&mut self) {
         let Some(snapshot) = &mut self.snapshot else { return };

@@ -159,6 +159,8 @@ struct Running {
     /// At home, unless a job is under way.
     writing: Option<Box<Writing>>,
     is_publishing: bool,
+    /// It gives way to data that came behind a flush, and another one follows.
+    is_given_up: bool,
     /// Of the log and of the counter of changes, when it began.
     log: Growth,
     dirty: u64,
@@ -287,7 +289,8 @@ impl Snapshots {
     pub fn is_behind(&self, shard: &Shard) -> bool {
         // Asked for each request, and mostly none is under way.
         let Some(running) = &self.running else { return false };
-        let is_overfull = shard.engine.keyspace.snapshot_is_overfull();
+        let keyspace = &shard.engine.keyspace;
+        let is_overfull = keyspace.snapshot_is_overfull() || keyspace.lacks_room_for_flushed();
         is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
     }
 
@@ -411,6 +414,7 @@ impl Snapshots {
             backlog_bytes: 0,
             writing: None,
             is_publishing: false,
+            is_given_up: false,
             log: shard.grown,
             dirty: keyspace.statistics.dirty.get(),
         });
@@ -471,11 +475,15 @@ impl Snapshots {
         if running.writing.is_none() {
             return;
         }
-        if has_moved {
+        running.is_given_up = shard.engine.keyspace.lacks_room_for_flushed();
+        let why = match running.is_given_up {
+            true => Some("its data was flushed, and memory has no room for it beside new data"),
             // Its point bears another record's number by now. This is rarer than a failover.
+            false => has_moved.then_some("the log's newest records have moved"),
+        };
+        if let Some(why) = why {
             let Some(writing) = running.writing.take() else { return };
-            let error = io::Error::other("the log's newest records have moved");
-            submit(&mut *self.queue, move || Err(writing.abandon(error)));
+            submit(&mut *self.queue, move || Err(writing.abandon(io::Error::other(why))));
             return;
         }
         if !running.chunks.is_empty() {
@@ -561,13 +569,18 @@ impl Snapshots {
     }
 
     fn fail(&mut self, shard: &mut Shard, turn: &TurnFacts, why: &str, news: &mut Vec<News>) {
-        tracing::error!("the snapshot failed and was given up: {why}");
-        self.running = None;
-        self.not_before = MonotonicNanos(turn.monotonic.0 + RETRY_NANOS);
+        let is_given_up = self.running.take().is_some_and(|running| running.is_given_up);
+        if is_given_up {
+            tracing::warn!("the snapshot was given up, and another one begins: {why}");
+            self.is_wanted_again = true;
+        } else {
+            tracing::error!("the snapshot failed and was given up: {why}");
+            self.not_before = MonotonicNanos(turn.monotonic.0 + RETRY_NANOS);
+        }
         shard.engine.keyspace.end_snapshot();
         self.status.last_seconds = Some(turn.monotonic.seconds_since(self.status.began));
         news.push(News::SnapshotFailed);
-        self.end(false, turn);
+        self.end(is_given_up && self.status.is_last_ok, turn);
     }
 
     /// Begins the next one if it was asked for.
