@@ -50,6 +50,8 @@ const BACKLOG_BYTES_MIN: usize = 1 << 20;
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
 
+const FLUSHED: &str = "its data was flushed, and memory has no room for it beside new data";
+
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy;
@@ -294,8 +296,7 @@ impl Snapshots {
         is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
     }
 
-    /// What may wait for the disk. With a tier memory is as little as `maxmemory` says, of which
-    /// that is no part: so it may be as much as a part of it.
+    /// What may wait for the disk: with a tier a part of `maxmemory`, which does not count it.
     fn backlog_of(&self, shard: &Shard) -> Backlog {
         let Pace { backlog_bytes_max, backlog_bytes_blocking, .. } = self.pace;
         let maxmemory = shard.engine.keyspace.settings.maxmemory;
@@ -476,13 +477,10 @@ impl Snapshots {
             return;
         }
         running.is_given_up = shard.engine.keyspace.lacks_room_for_flushed();
-        let why = match running.is_given_up {
-            true => Some("its data was flushed, and memory has no room for it beside new data"),
-            // Its point bears another record's number by now. This is rarer than a failover.
-            false => has_moved.then_some("the log's newest records have moved"),
-        };
-        if let Some(why) = why {
+        if has_moved || running.is_given_up {
             let Some(writing) = running.writing.take() else { return };
+            // A point that has moved bears another record's number: rarer than a failover.
+            let why = if running.is_given_up { FLUSHED } else { "the log's newest records moved" };
             submit(&mut *self.queue, move || Err(writing.abandon(io::Error::other(why))));
             return;
         }
