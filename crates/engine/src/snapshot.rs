@@ -223,6 +223,9 @@ fn select(out: &mut Vec<u8>, selected: &mut Option<DatabaseId>, database: Databa
     }
 }
 
+/// The part of `maxmemory` that flushed databases may take beside it until they are written.
+const FLUSHED_SHARE: u64 = 64;
+
 impl Snapshot {
     /// Whether the walk has come to the end of all that is to be written.
     fn is_walked(&self, databases: &[Database]) -> bool {
@@ -261,17 +264,17 @@ impl Snapshot {
 }
 
 impl Keyspace {
-    /// True if databases that were flushed, and that the snapshot under way has yet to write, do
-    /// not fit into `maxmemory` beside what is there now. They are not counted as used: nobody who
-    /// flushed them expects to wait for a snapshot.
+    /// True if databases that were flushed, and that the snapshot under way has yet to write, are
+    /// a notable part of `maxmemory`, and do not fit into it beside what is there now. They are not
+    /// counted as used: nobody who flushed them expects to wait for a snapshot.
     pub fn lacks_room_for_flushed(&self) -> bool {
         let limit = self.settings.maxmemory;
         let flushed = self.snapshot.as_deref().map_or(&[][..], |snapshot| &snapshot.flushed);
         if limit == 0 || flushed.is_empty() {
             return false;
         }
-        let flushed: usize = flushed.iter().map(Database::used_bytes).sum();
-        (self.used_bytes() + flushed) as u64 > limit
+        let flushed = flushed.iter().map(Database::used_bytes).sum::<usize>() as u64;
+        flushed > limit / FLUSHED_SHARE && self.used_bytes() as u64 + flushed > limit
     }
 
     /// Frees databases that were flushed, and are written.

@@ -158,9 +158,18 @@ struct Late {
     written_at: MonotonicNanos,
     /// It was waited for in vain: until a write arrives nobody waits for it.
     counts_as_full: bool,
-    /// Bytes that were lacking when a request was let through last although values leave no faster,
-    /// or when the first had to wait.
-    passed_at: Option<usize>,
+    /// When a request was let through last although values leave no faster, or the first had to
+    /// wait.
+    passed_at: Option<PassedAt>,
+    /// Memory is waited for that flushed databases have.
+    awaits_flushed: bool,
+}
+
+/// Bytes of memory that were lacking below a limit.
+#[derive(Clone, Copy)]
+struct PassedAt {
+    limit: u64,
+    lacking: usize,
 }
 
 /// How many values somebody needs who waits for one.
@@ -182,7 +191,7 @@ const FREED_SHARE: usize = 8;
 
 /// How many times as many entries of flushed databases are released where memory is waited for:
 /// half a millisecond or so.
-const FREEING_STEPS: usize = 8;
+const RELEASING_STEPS: usize = 8;
 
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
@@ -212,7 +221,13 @@ const TRIES_MAX: u32 = 2;
 impl Default for Late {
     fn default() -> Self {
         let written_at = MonotonicNanos(0);
-        Self { behind_since: None, written_at, counts_as_full: false, passed_at: None }
+        Self {
+            behind_since: None,
+            written_at,
+            counts_as_full: false,
+            passed_at: None,
+            awaits_flushed: false,
+        }
     }
 }
 
@@ -315,14 +330,9 @@ impl Tiering {
         self.read_for_snapshot(keyspace);
         self.begin_reads();
         self.submit_writes(keyspace);
-        keyspace.release_flushed(self.limits.released_per_turn);
-    }
-
-    /// Frees flushed databases, more of them than in a turn in which nobody waits; whether all are.
-    fn free_flushed(&self, keyspace: &mut Keyspace) -> bool {
-        let mut steps = 0..FREEING_STEPS;
-        !keyspace.has_flushed()
-            || steps.any(|_| !keyspace.release_flushed(self.limits.released_per_turn))
+        let is_awaited = std::mem::take(&mut self.late.awaits_flushed);
+        let steps = if is_awaited { RELEASING_STEPS } else { 1 };
+        keyspace.release_flushed(steps * self.limits.released_per_turn);
     }
 
     fn take_writes(&mut self, keyspace: &mut Keyspace) {
@@ -394,7 +404,7 @@ impl Tiering {
         let comes = keyspace.cold().is_some_and(|cold| {
             cold.is_full && (self.cleaner.is_busy() || cold.tier.has_waiting())
         });
-        match comes {
+        match comes || keyspace.has_flushed() {
             true => Spilled::Behind,
             false => Spilled::Nothing,
         }
@@ -425,9 +435,6 @@ impl Tiering {
                         cold.encoded_bytes_left = per_turn;
                         continue;
                     }
-                    if keyspace.has_flushed() {
-                        continue;
-                    }
                     self.submit_writes(keyspace);
                     if self.writing.is_empty() {
                         return;
@@ -454,22 +461,20 @@ impl Tiering {
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
-        let made = self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now);
-        let lets_pass = made == Made::Behind
-            && !keyspace.has_flushed()
-            && self.lets_pass(over, keyspace.bytes_lacking(beside, 0));
-        if lets_pass { Made::More } else { made }
+        self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now)
     }
 
-    /// True each time that a bit less is `lacking` than when a request was let through last: where
-    /// very much is, because `maxmemory` became less, writes go on while it leaves as fast as the
-    /// disk takes it.
-    fn lets_pass(&mut self, before: usize, lacking: usize) -> bool {
-        let passed_at = self.late.passed_at.get_or_insert(before);
+    /// True for one request each time that a bit less is lacking than when one was let through last
+    /// though room is [`Made::Behind`]: where very much is lacking, because `maxmemory` became
+    /// less, writes go on while it leaves as fast as the disk takes it.
+    pub fn lets_pass(&mut self, keyspace: &Keyspace, beside: u64) -> bool {
+        let (limit, lacking) = (keyspace.settings.maxmemory, keyspace.bytes_lacking(beside, 0));
+        let known = self.late.passed_at.filter(|passed| passed.limit == limit);
+        let at = *self.late.passed_at.insert(known.unwrap_or(PassedAt { limit, lacking }));
         let less = FREED_BYTES_MIN.min(self.limits.encoded_per_turn);
-        let lets_pass = lacking.saturating_add(less) <= *passed_at;
+        let lets_pass = lacking.saturating_add(less) <= at.lacking;
         if lets_pass {
-            *passed_at = lacking;
+            self.late.passed_at = Some(PassedAt { limit, lacking });
         }
         lets_pass
     }
@@ -492,15 +497,17 @@ impl Tiering {
             if over <= over_max {
                 return Made::More;
             }
-            // What is freed with them need not be moved.
-            if keyspace.has_flushed() {
-                match self.free_flushed(keyspace) {
-                    true => continue,
-                    false => return Made::Behind,
-                }
+            // What is freed with flushed databases need not be moved.
+            let leaving = keyspace.leaving_bytes();
+            self.late.awaits_flushed |= leaving > 0;
+            if over <= leaving {
+                self.late.behind_since = None;
+                return Made::Behind;
             }
-            match self.spill(keyspace, over - over_max, now) {
+            match self.spill(keyspace, (over - over_max).min(over - leaving), now) {
                 Spilled::Enough | Spilled::More => {}
+                // It goes on whatever the file does.
+                Spilled::Behind if leaving > 0 => return Made::Behind,
                 Spilled::Behind if self.late.counts_as_full => return Made::Done,
                 Spilled::Behind => {
                     let since = *self.late.behind_since.get_or_insert(self.now);

@@ -23,11 +23,12 @@ impl ColdStore {
         }
     }
 
-    /// From now on so many pins are those of the request that runs.
+    /// True if the request that runs has pins.
     pub fn has_own_pins(&self) -> bool {
         self.own_pins > 0
     }
 
+    /// From now on so many pins are those of the request that runs.
     pub fn set_own_pins(&mut self, count: usize) {
         self.own_pins = count;
     }

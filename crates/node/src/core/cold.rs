@@ -265,6 +265,13 @@ impl Core {
         room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, now))
     }
 
+    /// True if a request goes on though values leave memory no faster ([`Tiering::lets_pass`]).
+    pub(crate) fn passes_for_room(&mut self) -> bool {
+        let beside = self.client_bytes();
+        let Shard { engine, tiering, .. } = &mut self.shard;
+        tiering.as_mut().is_some_and(|it| it.lets_pass(&engine.keyspace, beside))
+    }
+
     /// Whether a long value on its way out of memory can go on in the next turn.
     pub(crate) fn encodes_next_turn(&self) -> bool {
         let cold = self.shard.engine.keyspace.cold();

@@ -11,6 +11,7 @@ use crate::core::verdict::Dispatched;
 use crate::session::{ClientKind, ReplyMode, Session};
 use base::{ConnectionId, DatabaseId};
 use engine::command::Args;
+use engine::eviction::Room;
 use peers::handshake::{MasterOffset, acknowledgement};
 use txlog::Gate;
 
@@ -82,10 +83,12 @@ impl Link {
             // The stream itself may have begun it.
             return Some(Dispatched::Later);
         }
-        if core.spill().is_some() {
+        if let Some(room) = core.spill() {
             // A master is never refused, so it waits for memory.
             core.put_off += 1;
-            core.process.tier_waits.put_off(Cause::Room);
+            if room == Room::Behind {
+                core.process.tier_waits.put_off(Cause::Room);
+            }
             return Some(Dispatched::Later);
         }
         if args.is(0, "REPLCONF") {

@@ -191,7 +191,8 @@ impl Server {
             self.core.is_short_of_room = room == Room::None;
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
-            if room == Room::Behind && may_grow {
+            let waits = room == Room::Behind && may_grow;
+            if waits && (is_known || !self.core.passes_for_room()) {
                 return Verdict::Later;
             }
         }

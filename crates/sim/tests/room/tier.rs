@@ -68,16 +68,17 @@ fn a_device_that_reads_nothing_rightly_ends_no_run() {
 /// A run in which many long values change while they are encoded, over many turns, and which a rule
 /// of the tier is broken in, or none.
 fn with_long_encodings(seed: u64, broken: Broken) -> Result<Outcome, String> {
-    let drawn = Tiered::drawn(&mut Random::stream(seed, "device"));
+    // Of those that a seed draws, one with long records.
+    let drawn = Tiered::drawn(&mut Random::stream(28, "device"));
     let cold = ColdLimits { slice_bytes: 64, ..drawn.limits.cold };
     let limits = TieringLimits { cold, encoded_per_turn: 64, ..drawn.limits };
-    let tier = Some(Some(Tiered { pressure: Pressure::Memory(20_000), limits, ..drawn }));
-    run(seed, Plan { commands: 1500, lives: 2, tier, broken, ..Plan::default() })
+    let tier = Some(Some(Tiered { pressure: Pressure::Memory(10_000), limits, ..drawn }));
+    run(seed, Plan { commands: 3000, lives: 2, tier, broken, ..Plan::default() })
 }
 
 #[test]
 fn a_long_value_that_goes_as_it_was_before_it_changed_is_caught() {
-    let seeds = 1..=12;
+    let seeds = 1..=60;
     let mut complaints =
         seeds.filter_map(|seed| with_long_encodings(seed, Broken::KeepsEncoding).err());
     assert!(complaints.next().is_some(), "it goes unnoticed");

@@ -10,7 +10,7 @@ use crate::session::ClientKind;
 use crate::session::input::MOVED_PER_RECEIVED;
 use base::time::MonotonicNanos;
 use base::{ConnectionId, DatabaseId, Event};
-use catalog::{Catalog, CommandId};
+use catalog::{Catalog, CommandId, Demand};
 use engine::command::Args;
 use engine::ids::KeyHash;
 use resp::{ArgumentRanges, Decoded, Decoder, hint};
@@ -160,7 +160,7 @@ impl Server {
             lap,
         };
         let mut bytes_left = limits.bytes_max;
-        self.begin_round();
+        let before = self.begin_round();
         // However many have what they waited for, others have their turn.
         let mut half = share.half();
         let executed = self.execute_resuming(usize::MAX, &mut share, &mut half);
@@ -179,7 +179,7 @@ impl Server {
             }
             let is_over = share.is_used_up()
                 || bytes_left == 0
-                || self.has_lost_value()
+                || self.has_lost_value() && self.suspended.is_none()
                 || !self.takes_requests();
             if is_over || self.is_stalled() || self.core.stopping.is_some() {
                 break;
@@ -208,7 +208,7 @@ impl Server {
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
         }
-        self.end_round(share.requests < limits.requests_max);
+        self.end_round(before, share.requests < limits.requests_max);
         // Before what the turn does beside.
         if let Some(tiering) = &mut self.core.shard.tiering {
             tiering.begin_reads();
@@ -221,17 +221,19 @@ impl Server {
         self.core.put_off > 0 && ready.len() + resuming.len() <= self.core.put_off
     }
 
-    /// If all were put off, they are judged again. Of more than a turn has time for, the next are.
-    fn begin_round(&mut self) {
+    /// If all were put off, they are judged again. Of more than a turn has time for, the next are:
+    /// how many were put off in turns just before.
+    fn begin_round(&mut self) -> usize {
         if self.are_all_put_off() {
             self.core.put_off = 0;
         }
+        self.core.put_off
     }
 
-    /// Some were executed or none were, and those that were put off count on, unless others wait.
-    fn end_round(&mut self, has_executed: bool) {
-        if has_executed && !self.are_all_put_off() {
-            self.core.put_off = 0;
+    /// Where some were executed, those that were put off `before` this turn may not be all others.
+    fn end_round(&mut self, before: usize, has_executed: bool) {
+        if has_executed {
+            self.core.put_off = self.core.put_off.saturating_sub(before);
         }
     }
 
@@ -327,7 +329,9 @@ impl Server {
             let limit = batch_max.min(share.requests);
             goes_on = self.parse(client, &bytes, limit, share, scratch);
             self.prefetch(client, &bytes, scratch);
-            if self.may_fetch_ahead() && scratch.parsed.len() > 1 {
+            // Who is put off would have them come again and again.
+            let may_fetch = self.core.has_cold() && !self.core.is_snapshot_behind();
+            if may_fetch && scratch.parsed.len() > 1 {
                 self.fetch_ahead(client, &bytes, scratch);
             }
             if scratch.parsed.len() > 1 {
@@ -427,13 +431,6 @@ impl Server {
         true
     }
 
-    /// False while requests are put off: who is would have values come again and again.
-    fn may_fetch_ahead(&self) -> bool {
-        let tiering = self.core.shard.tiering.as_ref();
-        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some());
-        self.core.has_cold() && !is_behind && !self.core.is_snapshot_behind()
-    }
-
     /// Has values come that the batch will need and that are not in memory, so that its requests
     /// do not wait for one after another.
     fn fetch_ahead(&mut self, client: ConnectionId, bytes: &[u8], scratch: &Scratch) {
@@ -442,6 +439,8 @@ impl Server {
         if asker.is_stranger || asker.is_master() {
             return;
         }
+        let tiering = self.core.shard.tiering.as_ref();
+        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some());
         let mut ahead = Ahead::default();
         for parsed in &scratch.parsed {
             let Some(id) = parsed.command else { continue };
@@ -449,6 +448,11 @@ impl Server {
             // The gate has not judged it yet, and what finds its keys asks for those that must be
             // there.
             let command = self.core.process.catalog.command(id);
+            let demand = command.demand;
+            if is_behind && (demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG)) {
+                // It may be put off, and what comes behind it would have values come each time.
+                break;
+            }
             if command.admits(args.len()) && self.core.allows(client, command, args) {
                 self.core.fetch_ahead(client, id, args, &mut ahead);
             }
