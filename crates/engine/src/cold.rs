@@ -241,11 +241,8 @@ impl ColdStore {
     pub fn allocated_bytes(&self) -> usize {
         let guests = self.guests.capacity() * size_of::<Guest>();
         let pinned = self.pinned_guests.len() * PINNED_GUEST_BYTES;
-        self.tier.reserved_bytes() + guests + pinned + self.leaving_bytes() + self.coming_bytes
-    }
-
-    fn leaving_bytes(&self) -> usize {
-        self.leaving.iter().map(|it| it.database.used_bytes()).sum()
+        let leaving = self.leaving.iter().map(|it| it.database.used_bytes()).sum::<usize>();
+        self.tier.reserved_bytes() + guests + pinned + leaving + self.coming_bytes
     }
 
     /// Gives the space of a record back, if there is one.
@@ -428,11 +425,6 @@ impl Keyspace {
     /// Whether flushed databases have places to be given back.
     pub fn has_flushed(&self) -> bool {
         self.cold.as_ref().is_some_and(|cold| !cold.leaving.is_empty())
-    }
-
-    /// Bytes of memory of such databases: they are freed as a whole, behind the last place.
-    pub fn leaving_bytes(&self) -> usize {
-        self.cold.as_ref().map_or(0, |cold| cold.leaving_bytes())
     }
 
     /// Gives about `entries_max` places of flushed databases back; whether there are more.

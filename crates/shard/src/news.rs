@@ -25,4 +25,6 @@ pub enum News {
     SnapshotPublished(Option<Box<SnapshotFile>>),
     /// The snapshot was given up; why, stands in the log.
     SnapshotFailed,
+    /// Likewise, and another one begins, for whoever waits for one.
+    SnapshotGivenUp,
 }

@@ -14,8 +14,10 @@
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
 mod archiving;
+mod backlog;
 mod cuts;
 mod file;
+mod giving_way;
 mod offbox;
 mod pace;
 mod pruning;
@@ -28,10 +30,12 @@ use archive::SnapshotPoint;
 use archive::{Facts, Limits, SnapshotStore};
 use archiving::Archiving;
 pub use archiving::{ArchiveLog, tell_unarchived};
+use backlog::Backlog;
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 pub use cuts::Cuts;
 pub use file::SnapshotFile;
+use giving_way::FLUSHED;
 use offbox::OffBox;
 pub use pace::Pace;
 use pruning::Pruning;
@@ -42,25 +46,12 @@ pub use stores::{MemberSighting, Proven, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
 
-/// The part of `maxmemory` that may wait for the disk before the walk of a snapshot stops, if there
-/// is a tier; and bytes of a small one.
-const BACKLOG_SHARE: u64 = 64;
-const BACKLOG_BYTES_MIN: usize = 1 << 20;
-
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
-
-const FLUSHED: &str = "its data was flushed, and memory has no room for it beside new data";
 
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy;
-
-/// Bytes that wait for the disk: so many stop the walk, and so many writing commands.
-struct Backlog {
-    bytes_max: usize,
-    bytes_blocking: usize,
-}
 
 /// How the snapshots of this life of a process went, for INFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +117,8 @@ pub struct Snapshots {
     /// One more is to begin when the running one ends.
     is_wanted_again: bool,
     running: Option<Running>,
+    /// One gave way since the last that was published.
+    has_given_way: bool,
     stores: Stores,
     pruning: Pruning,
     offbox: OffBox,
@@ -161,7 +154,7 @@ struct Running {
     /// At home, unless a job is under way.
     writing: Option<Box<Writing>>,
     is_publishing: bool,
-    /// It gives way to data that came behind a flush, and another one follows.
+    /// It gives way ([`giving_way`]): it is walked no more, and ends once its writing is at home.
     is_given_up: bool,
     /// Of the log and of the counter of changes, when it began.
     log: Growth,
@@ -237,6 +230,7 @@ impl Snapshots {
             is_wanted: false,
             is_wanted_again: false,
             running: None,
+            has_given_way: false,
             stores: Stores::default(),
             pruning: Pruning::default(),
             offbox: OffBox::default(),
@@ -286,50 +280,18 @@ impl Snapshots {
         }
     }
 
-    /// Whether so much waits for the disk, to be written there or read, that writing commands must
-    /// wait too.
-    pub fn is_behind(&self, shard: &Shard) -> bool {
-        // Asked for each request, and mostly none is under way.
-        let Some(running) = &self.running else { return false };
-        let keyspace = &shard.engine.keyspace;
-        let is_overfull = keyspace.snapshot_is_overfull() || keyspace.lacks_room_for_flushed();
-        is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
-    }
-
-    /// What may wait for the disk: with a tier a part of `maxmemory`, which does not count it.
-    fn backlog_of(&self, shard: &Shard) -> Backlog {
-        let Pace { backlog_bytes_max, backlog_bytes_blocking, .. } = self.pace;
-        let maxmemory = shard.engine.keyspace.settings.maxmemory;
-        if maxmemory == 0 || shard.tiering.is_none() {
-            return Backlog {
-                bytes_max: backlog_bytes_max,
-                bytes_blocking: backlog_bytes_blocking,
-            };
-        }
-        let share = ((maxmemory / BACKLOG_SHARE) as usize).max(BACKLOG_BYTES_MIN);
-        Backlog {
-            bytes_max: share.min(backlog_bytes_max),
-            bytes_blocking: (2 * share).min(backlog_bytes_blocking),
-        }
-    }
-
     /// Whether the next turn should not wait, because a snapshot of this shard can go on.
     pub fn is_ready(&self, shard: &Shard) -> bool {
         // One that is wanted begins behind what has gathered, once the log takes that.
         let has_gathered = shard.has_gathered() && shard.gate() == Gate::Wait;
         let is_kept_waiting = has_gathered || shard.holds_records();
         let bytes_max = self.backlog_of(shard).bytes_max;
-        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < bytes_max;
+        let is_walking = |it: &Running| !it.is_walked && !it.is_given_up;
+        let walks = |it: &Running| is_walking(it) && it.backlog_bytes < bytes_max;
         let waits = shard.engine.keyspace.snapshot_waits_for_values();
         let has_come = shard.engine.keyspace.snapshot_has_come();
         let goes_on = |it: &Running| walks(it) && !waits || has_come && self.takes_come(it, shard);
         self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, goes_on)
-    }
-
-    /// True if values of a tier that were read are written though the walk waits for the disk: who
-    /// wants to change others waits for them.
-    fn takes_come(&self, running: &Running, shard: &Shard) -> bool {
-        running.backlog_bytes < self.backlog_of(shard).bytes_blocking
     }
 
     /// Takes what the disk has done: the first step of a turn. [`Self::judge`] comes next, if it is
@@ -347,6 +309,7 @@ impl Snapshots {
         }
         self.schedule(shard, turn);
         self.begin(shard, turn, news);
+        self.give_way(shard);
         self.walk(shard);
         self.write(shard);
         self.prune_when_due(shard, turn);
@@ -429,6 +392,9 @@ impl Snapshots {
     fn walk(&mut self, shard: &mut Shard) {
         let Backlog { bytes_max, bytes_blocking } = self.backlog_of(shard);
         let Self { running: Some(running), store, pace, clock, status, .. } = self else { return };
+        if running.is_given_up {
+            return;
+        }
         let keyspace = &mut shard.engine.keyspace;
         let limits = store.limits();
         let is_part_full = running.is_part_full(&limits, keyspace.snapshot_bytes());
@@ -476,7 +442,6 @@ impl Snapshots {
         if running.writing.is_none() {
             return;
         }
-        running.is_given_up = shard.engine.keyspace.lacks_room_for_flushed();
         if has_moved || running.is_given_up {
             let Some(writing) = running.writing.take() else { return };
             // A point that has moved bears another record's number: rarer than a failover.
@@ -549,6 +514,7 @@ impl Snapshots {
         let sequence = running.point.position.sequence.0;
         let Published { name, sighting, bytes, file } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
+        self.has_given_way = false;
         self.status.published += 1;
         self.status.last_published = Some(turn.now);
         self.status.last_seconds = Some(seconds);
@@ -568,16 +534,16 @@ impl Snapshots {
 
     fn fail(&mut self, shard: &mut Shard, turn: &TurnFacts, why: &str, news: &mut Vec<News>) {
         let is_given_up = self.running.take().is_some_and(|running| running.is_given_up);
+        self.is_wanted_again |= is_given_up;
         if is_given_up {
             tracing::warn!("the snapshot was given up, and another one begins: {why}");
-            self.is_wanted_again = true;
         } else {
             tracing::error!("the snapshot failed and was given up: {why}");
             self.not_before = MonotonicNanos(turn.monotonic.0 + RETRY_NANOS);
         }
         shard.engine.keyspace.end_snapshot();
         self.status.last_seconds = Some(turn.monotonic.seconds_since(self.status.began));
-        news.push(News::SnapshotFailed);
+        news.push(if is_given_up { News::SnapshotGivenUp } else { News::SnapshotFailed });
         self.end(is_given_up && self.status.is_last_ok, turn);
     }
 

@@ -193,6 +193,9 @@ const FREED_SHARE: usize = 8;
 /// half a millisecond or so.
 const RELEASING_STEPS: usize = 8;
 
+/// How often that is done at once for who cannot wait for a later turn: some 30 ms.
+const RELEASES_NOW_MAX: usize = 64;
+
 /// How long whoever needs memory waits for a tier that does not take values in, in nanoseconds.
 /// Then it counts as full. A second: far more than a disk takes that is alive.
 const BEHIND_NANOS_MAX: u64 = SECOND;
@@ -421,6 +424,7 @@ impl Tiering {
     ) {
         let per_turn = self.limits.encoded_per_turn.max(1);
         let mut turns = 64 + keyspace.bytes_lacking(beside, more) / per_turn;
+        let mut releases = RELEASES_NOW_MAX;
         loop {
             match self.make_room_for(keyspace, beside, more, 0, now) {
                 Made::Done => return,
@@ -433,6 +437,11 @@ impl Tiering {
                     {
                         turns -= 1;
                         cold.encoded_bytes_left = per_turn;
+                        continue;
+                    }
+                    if keyspace.has_flushed() && releases > 0 {
+                        releases -= 1;
+                        keyspace.release_flushed(RELEASING_STEPS * self.limits.released_per_turn);
                         continue;
                     }
                     self.submit_writes(keyspace);
@@ -497,17 +506,14 @@ impl Tiering {
             if over <= over_max {
                 return Made::More;
             }
-            // What is freed with flushed databases need not be moved.
-            let leaving = keyspace.leaving_bytes();
-            self.late.awaits_flushed |= leaving > 0;
-            if over <= leaving {
-                self.late.behind_since = None;
-                return Made::Behind;
-            }
-            match self.spill(keyspace, (over - over_max).min(over - leaving), now) {
+            self.late.awaits_flushed |= keyspace.has_flushed();
+            match self.spill(keyspace, over - over_max, now) {
                 Spilled::Enough | Spilled::More => {}
                 // It goes on whatever the file does.
-                Spilled::Behind if leaving > 0 => return Made::Behind,
+                Spilled::Behind if keyspace.has_flushed() => {
+                    self.late.behind_since = None;
+                    return Made::Behind;
+                }
                 Spilled::Behind if self.late.counts_as_full => return Made::Done,
                 Spilled::Behind => {
                     let since = *self.late.behind_since.get_or_insert(self.now);

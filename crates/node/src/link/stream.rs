@@ -85,8 +85,8 @@ impl Link {
         }
         if let Some(room) = core.spill() {
             // A master is never refused, so it waits for memory.
-            core.put_off += 1;
             if room == Room::Behind {
+                core.put_off += 1;
                 core.process.tier_waits.put_off(Cause::Room);
             }
             return Some(Dispatched::Later);

@@ -33,6 +33,7 @@ impl Server {
                     }
                     self.answer_saves(true);
                 }
+                News::SnapshotGivenUp => self.feed.give_up_gathering(&mut self.core),
                 News::SnapshotFailed => {
                     self.feed.give_up_gathering(&mut self.core);
                     self.answer_saves(false);

@@ -440,7 +440,8 @@ impl Server {
             return;
         }
         let tiering = self.core.shard.tiering.as_ref();
-        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some());
+        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some())
+            || self.core.shard.engine.keyspace.has_flushed();
         let mut ahead = Ahead::default();
         for parsed in &scratch.parsed {
             let Some(id) = parsed.command else { continue };

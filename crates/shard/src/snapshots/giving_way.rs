@@ -1,0 +1,37 @@
+//! A snapshot that gives way to new data.
+//!
+//! What was flushed amid a snapshot is kept until it is written, and counts in no limit. If new
+//! data comes, there may be no memory for both. The snapshot is given up then, and another one
+//! begins, which has less to write. That one does not give way: were flushes more frequent than a
+//! snapshot takes, none would ever be published, and the log never trimmed. Writers wait for it
+//! instead.
+
+use super::{Running, Snapshots};
+use crate::shard::Shard;
+
+/// Why it is given up.
+pub(super) const FLUSHED: &str =
+    "its data was flushed, and memory has no room for it beside new data";
+
+impl Snapshots {
+    /// Frees what the snapshot under way keeps, whatever its store is at, and gives it up.
+    pub(super) fn give_way(&mut self, shard: &mut Shard) {
+        let Some(running) = &mut self.running else { return };
+        let keyspace = &mut shard.engine.keyspace;
+        if self.has_given_way || running.is_given_up || !keyspace.lacks_room_for_flushed() {
+            return;
+        }
+        keyspace.end_snapshot();
+        running.give_up();
+        self.has_given_way = true;
+    }
+}
+
+impl Running {
+    /// What it has not handed to the disk is of no use any more.
+    fn give_up(&mut self) {
+        self.is_given_up = true;
+        let left = self.chunks.drain(..).map(|chunk| chunk.bytes.len()).sum::<usize>();
+        self.backlog_bytes -= left;
+    }
+}
