@@ -265,16 +265,18 @@ impl Snapshot {
 
 impl Keyspace {
     /// True if databases that were flushed, and that the snapshot under way has yet to write, are
-    /// a notable part of `maxmemory`, and do not fit into it beside what is there now. They are not
-    /// counted as used: nobody who flushed them expects to wait for a snapshot.
-    pub fn lacks_room_for_flushed(&self) -> bool {
+    /// a notable part of `maxmemory`, and do not fit into it with what there is now, `beside` the
+    /// keyspace too. They are not counted as used: nobody who flushed them expects to wait for a
+    /// snapshot.
+    pub fn lacks_room_for_flushed(&self, beside: u64) -> bool {
         let limit = self.settings.maxmemory;
         let flushed = self.snapshot.as_deref().map_or(&[][..], |snapshot| &snapshot.flushed);
         if limit == 0 || flushed.is_empty() {
             return false;
         }
         let flushed = flushed.iter().map(Database::used_bytes).sum::<usize>() as u64;
-        flushed > limit / FLUSHED_SHARE && self.used_bytes() as u64 + flushed > limit
+        let all = (self.used_bytes() as u64).saturating_add(beside).saturating_add(flushed);
+        flushed > limit / FLUSHED_SHARE && all > limit
     }
 
     /// Frees databases that were flushed, and are written.

@@ -103,6 +103,8 @@ pub struct TurnFacts {
     pub is_private: bool,
     /// Of a replica: its primary tells which snapshots that one has.
     pub hears_primary: bool,
+    /// Memory that clients occupy, in bytes: `maxmemory` counts it.
+    pub client_bytes: u64,
 }
 
 /// Takes snapshots of a shard.
@@ -309,7 +311,7 @@ impl Snapshots {
         }
         self.schedule(shard, turn);
         self.begin(shard, turn, news);
-        self.give_way(shard);
+        self.give_way(shard, turn);
         self.walk(shard);
         self.write(shard);
         self.prune_when_due(shard, turn);
@@ -514,7 +516,8 @@ impl Snapshots {
         let sequence = running.point.position.sequence.0;
         let Published { name, sighting, bytes, file } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
-        self.has_given_way = false;
+        // Whoever came meanwhile waits for the next one, which does not give way either.
+        self.has_given_way = self.is_wanted_again;
         self.status.published += 1;
         self.status.last_published = Some(turn.now);
         self.status.last_seconds = Some(seconds);

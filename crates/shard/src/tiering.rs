@@ -161,8 +161,9 @@ struct Late {
     /// When a request was let through last although values leave no faster, or the first had to
     /// wait.
     passed_at: Option<PassedAt>,
-    /// Memory is waited for that flushed databases have.
+    /// Memory is waited for that flushed databases have; and was in the turn before.
     awaits_flushed: bool,
+    awaited_flushed: bool,
 }
 
 /// Bytes of memory that were lacking below a limit.
@@ -230,6 +231,7 @@ impl Default for Late {
             counts_as_full: false,
             passed_at: None,
             awaits_flushed: false,
+            awaited_flushed: false,
         }
     }
 }
@@ -333,8 +335,8 @@ impl Tiering {
         self.read_for_snapshot(keyspace);
         self.begin_reads();
         self.submit_writes(keyspace);
-        let is_awaited = std::mem::take(&mut self.late.awaits_flushed);
-        let steps = if is_awaited { RELEASING_STEPS } else { 1 };
+        self.late.awaited_flushed = std::mem::take(&mut self.late.awaits_flushed);
+        let steps = if self.late.awaited_flushed { RELEASING_STEPS } else { 1 };
         keyspace.release_flushed(steps * self.limits.released_per_turn);
     }
 
@@ -532,6 +534,11 @@ impl Tiering {
             }
         }
         Made::More
+    }
+
+    /// Whether whoever needs memory had to wait lately, for writes or for flushed databases.
+    pub fn puts_off(&self) -> bool {
+        self.late.behind_since.is_some() || self.late.awaited_flushed
     }
 
     /// Since when whoever needs memory has been waiting for writes.

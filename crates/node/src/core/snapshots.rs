@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl Core {
     /// Whether so much waits for the snapshot's disk that writing commands must wait too.
     pub(crate) fn is_snapshot_behind(&self) -> bool {
-        self.snapshots.as_ref().is_some_and(|it| it.is_behind(&self.shard))
+        self.snapshots.as_ref().is_some_and(|it| it.is_behind(&self.shard, self.client_bytes()))
     }
 
     /// Whether the next turn should not wait, because a snapshot can go on.

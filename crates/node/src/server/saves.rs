@@ -43,6 +43,7 @@ impl Server {
             leads: self.core.leadership.roles.leads(),
             is_private: self.core.process.settings.snapshots_are_private,
             hears_primary: self.members.lag().is_some(),
+            client_bytes: self.core.client_bytes(),
         };
         let Some(snapshots) = &mut self.core.snapshots else { return };
         snapshots.collect(&mut self.core.shard, &turn, &mut self.news);

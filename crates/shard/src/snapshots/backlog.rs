@@ -16,12 +16,13 @@ pub(super) struct Backlog {
 
 impl Snapshots {
     /// Whether so much waits for the disk, to be written there or read, that writing commands must
-    /// wait too.
-    pub fn is_behind(&self, shard: &Shard) -> bool {
+    /// wait too; of `maxmemory` clients occupy so many bytes.
+    pub fn is_behind(&self, shard: &Shard, client_bytes: u64) -> bool {
         // Asked for each request, and mostly none is under way.
         let Some(running) = &self.running else { return false };
         let keyspace = &shard.engine.keyspace;
-        let is_overfull = keyspace.snapshot_is_overfull() || keyspace.lacks_room_for_flushed();
+        let is_overfull =
+            keyspace.snapshot_is_overfull() || keyspace.lacks_room_for_flushed(client_bytes);
         is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
     }
 

@@ -6,7 +6,7 @@
 //! snapshot takes, none would ever be published, and the log never trimmed. Writers wait for it
 //! instead.
 
-use super::{Running, Snapshots};
+use super::{Running, Snapshots, TurnFacts};
 use crate::shard::Shard;
 
 /// Why it is given up.
@@ -15,10 +15,11 @@ pub(super) const FLUSHED: &str =
 
 impl Snapshots {
     /// Frees what the snapshot under way keeps, whatever its store is at, and gives it up.
-    pub(super) fn give_way(&mut self, shard: &mut Shard) {
+    pub(super) fn give_way(&mut self, shard: &mut Shard, turn: &TurnFacts) {
         let Some(running) = &mut self.running else { return };
         let keyspace = &mut shard.engine.keyspace;
-        if self.has_given_way || running.is_given_up || !keyspace.lacks_room_for_flushed() {
+        let lacks_room = keyspace.lacks_room_for_flushed(turn.client_bytes);
+        if self.has_given_way || running.is_given_up || !lacks_room {
             return;
         }
         keyspace.end_snapshot();

@@ -14,6 +14,7 @@ use catalog::{Catalog, CommandId, Demand};
 use engine::command::Args;
 use engine::ids::KeyHash;
 use resp::{ArgumentRanges, Decoded, Decoder, hint};
+use shard::tiering::Tiering;
 use std::ops::Range;
 
 /// What the rest of a turn may still execute.
@@ -440,8 +441,7 @@ impl Server {
             return;
         }
         let tiering = self.core.shard.tiering.as_ref();
-        let is_behind = tiering.is_some_and(|it| it.behind_since().is_some())
-            || self.core.shard.engine.keyspace.has_flushed();
+        let is_behind = tiering.is_some_and(Tiering::puts_off);
         let mut ahead = Ahead::default();
         for parsed in &scratch.parsed {
             let Some(id) = parsed.command else { continue };
