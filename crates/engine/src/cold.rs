@@ -96,10 +96,10 @@ pub struct ColdLimits {
     pub freed_bytes_min: usize,
     /// Bytes of fetched values that are kept before the first of them is used again.
     pub guest_bytes_max: usize,
-    /// What makes a window of what a snapshot's walk has come to full, in bytes of records and of
-    /// what is known of each: enough that neighbours on the disk are read together, and some 0.2 ms
-    /// of sorting where they are small. A guess. `maxmemory` does not count it, so it may be a part
-    /// of that at most, but for the least.
+    /// Bytes of records, and of what is known of each, that fill a window of those that the walk of
+    /// a snapshot has come to: enough that neighbours on the disk are read together, and some
+    /// 0.2 ms of sorting where they are small. A guess. `maxmemory` does not count it, so it may be
+    /// a part of that at most, but for the least.
     pub walked_bytes_max: usize,
     pub walked_bytes_min: usize,
     /// Likewise of what is about to be changed. There are few neighbours to be read together, and

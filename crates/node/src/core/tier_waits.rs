@@ -12,8 +12,8 @@ pub(crate) enum Cause {
     Snapshot,
 }
 
-/// Who was put off in this turn, and how long requests waited, which is the process's and begins
-/// anew with CONFIG RESETSTAT.
+/// Times for which requests waited, which are the process's and begin anew with CONFIG RESETSTAT,
+/// and the causes for which some were put off in this turn.
 #[derive(Default)]
 pub(crate) struct TierWaits {
     /// How long requests waited for values that were not in memory, of those that had to.

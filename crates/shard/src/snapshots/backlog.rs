@@ -1,4 +1,4 @@
-//! What of a snapshot waits for the disk, and who waits for that.
+//! The backlog of a snapshot: bytes that wait for the disk, and limits at which others wait for it.
 
 use super::{Pace, Running, Snapshots};
 use crate::shard::Shard;
@@ -15,8 +15,8 @@ pub(super) struct Backlog {
 }
 
 impl Snapshots {
-    /// Whether so much waits for the disk, to be written there or read, that writing commands must
-    /// wait too; of `maxmemory` clients occupy so many bytes.
+    /// True if writing commands must wait, because much waits for the disk, to be written there or
+    /// read, or for memory that was flushed; clients occupy `client_bytes` of `maxmemory`.
     pub fn is_behind(&self, shard: &Shard, client_bytes: u64) -> bool {
         // Asked for each request, and mostly none is under way.
         let Some(running) = &self.running else { return false };
@@ -26,7 +26,7 @@ impl Snapshots {
         is_overfull || running.backlog_bytes > self.backlog_of(shard).bytes_blocking
     }
 
-    /// What may wait for the disk: with a tier a part of `maxmemory`, which does not count it.
+    /// Limits of the backlog: with a tier a part of `maxmemory`, which does not count it.
     pub(super) fn backlog_of(&self, shard: &Shard) -> Backlog {
         let Pace { backlog_bytes_max, backlog_bytes_blocking, .. } = self.pace;
         let maxmemory = shard.engine.keyspace.settings.maxmemory;

@@ -1,10 +1,10 @@
 //! A snapshot that gives way to new data.
 //!
-//! What was flushed amid a snapshot is kept until it is written, and counts in no limit. If new
-//! data comes, there may be no memory for both. The snapshot is given up then, and another one
-//! begins, which has less to write. That one does not give way: were flushes more frequent than a
-//! snapshot takes, none would ever be published, and the log never trimmed. Writers wait for it
-//! instead.
+//! Databases that are flushed amid a snapshot are kept until they are written, and count in no
+//! limit. If new data comes, there may be no memory for both. The snapshot is given up then, and
+//! another one begins, which has less to write. That one does not give way: were flushes more
+//! frequent than a snapshot takes, none would ever be published, and the log never trimmed. Writers
+//! wait for it instead.
 
 use super::{Running, Snapshots, TurnFacts};
 use crate::shard::Shard;
