@@ -35,6 +35,7 @@ pub use usage::{Declared, KeySpec};
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::view::View;
+use base::DatabaseId;
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -62,6 +63,26 @@ pub fn int_argument(argument: &[u8]) -> Result<i32, Refusal> {
         Refusal::of("ERR value is out of range, value must between -2147483648 and 2147483647");
     let integer = parse_i64(argument).ok_or(Refusal::NOT_AN_INTEGER)?;
     i32::try_from(integer).map_err(|_| RANGE)
+}
+
+/// A database's number as an argument.
+///
+/// # Errors
+/// Redis's texts for what is no such number, and for a number without a database.
+pub fn database_argument(argument: &[u8], databases: u32) -> Result<DatabaseId, Refusal> {
+    database_of(int_argument(argument)?, databases)
+}
+
+/// The database of this number.
+///
+/// # Errors
+/// Redis's text if there is none.
+pub(crate) fn database_of(index: i32, databases: u32) -> Result<DatabaseId, Refusal> {
+    u32::try_from(index)
+        .ok()
+        .filter(|index| *index < databases)
+        .map(DatabaseId)
+        .ok_or(Refusal::of("ERR DB index is out of range"))
 }
 
 /// The result of a command function: a refusal is one Redis error line, and then nothing changed.

@@ -71,6 +71,9 @@ impl Flags {
     /// Runs a script or a function, which may declare flags of its own.
     pub const RUNS_SCRIPT: Self = Self(1 << 40);
 
+    /// SELECT: what a queue has behind it is about another database.
+    pub const SELECTS_DATABASE: Self = Self(1 << 42);
+
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -17,14 +17,13 @@ mod object;
 pub mod scan;
 mod sort;
 
-use super::{Args, Command, DataFn, Flags, Outcome, int_argument, read, write};
+use super::{Args, Command, DataFn, Flags, Outcome, read, write};
 use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value;
 use crate::view::View;
-use base::DatabaseId;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
@@ -173,24 +172,4 @@ fn move_name(tx: &mut Tx<'_>, from: &[u8], to: &[u8]) -> Outcome {
     tx.notify(Class::Generic, "rename_from", from);
     tx.notify(Class::Generic, "rename_to", to);
     Ok(())
-}
-
-/// A database's number as an argument.
-///
-/// # Errors
-/// Redis's texts for what is no such number, and for a number without a database.
-fn database_argument(argument: &[u8], databases: u32) -> Result<DatabaseId, Refusal> {
-    database_of(int_argument(argument)?, databases)
-}
-
-/// The database of this number.
-///
-/// # Errors
-/// Redis's text if there is none.
-fn database_of(index: i32, databases: u32) -> Result<DatabaseId, Refusal> {
-    u32::try_from(index)
-        .ok()
-        .filter(|index| *index < databases)
-        .map(DatabaseId)
-        .ok_or(Refusal::of("ERR DB index is out of range"))
 }

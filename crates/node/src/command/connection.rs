@@ -4,7 +4,7 @@ use super::{NodeFn, node};
 use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
-use engine::command::{Args, Command, Flags, Group, Outcome, Secrets, int_argument};
+use engine::command::{Args, Command, Flags, Group, Outcome, Secrets, database_argument};
 use engine::refusal::{Refusal, quoted};
 use resp::Protocol;
 
@@ -32,6 +32,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     node("SELECT index", select)
         .allowed_in_scripts()
         .doc("Changes the selected database.")
+        .with(Flags::SELECTS_DATABASE)
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
@@ -93,11 +94,9 @@ fn echo(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn select(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let index = int_argument(args.at(1))?;
     let databases = server.core.shard.engine.keyspace.settings.databases;
-    let index = u32::try_from(index).ok().filter(|index| *index < databases);
-    server.core.clients.at_mut(client).database =
-        DatabaseId(index.ok_or(Refusal::of("ERR DB index is out of range"))?);
+    let database = database_argument(args.at(1), databases)?;
+    server.core.clients.at_mut(client).database = database;
     server.core.clients.reply(client).ok();
     Ok(())
 }

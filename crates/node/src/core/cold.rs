@@ -7,7 +7,7 @@ use base::{ConnectionId, DatabaseId};
 use catalog::{CommandId, Registered};
 use config::settings::tier::TierSettings;
 use engine::cold::{ColdLimits, ColdStore, ColdValue};
-use engine::command::{Args, Flags, KeyUse, Outcome};
+use engine::command::{Args, Flags, KeyUse, Outcome, database_argument};
 use engine::eviction::Room;
 use engine::ids::KeyHash;
 use engine::refusal::Refusal;
@@ -218,9 +218,16 @@ impl Core {
         let Some(queue) = queue.filter(|_| command.flags.contains(Flags::EXECUTES_QUEUE)) else {
             return each(session.database, command, args);
         };
+        let mut database = session.database;
         for request in queue.queued() {
             let command = self.process.catalog.command(request.command);
-            each(session.database, command, request.args());
+            if command.flags.contains(Flags::SELECTS_DATABASE) {
+                // One that is refused changes nothing.
+                let databases = self.shard.engine.keyspace.settings.databases;
+                let selected = database_argument(request.args().at(1), databases);
+                database = selected.unwrap_or(database);
+            }
+            each(database, command, request.args());
         }
     }
 

@@ -383,13 +383,13 @@ fn requests_with_too_few_arguments_are_refused_in_a_pipeline_as_well() {
 fn a_value_that_is_lost_amid_a_transaction_is_no_other_one() {
     let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
     let mut single = Single::new(Some(tier));
-    single.line("SELECT 1");
     single.line(&format!("SET key {}", "v".repeat(300)));
-    single.line("SELECT 0");
     (0..50).for_each(|_| single.turn());
     single.disk.set_read_odds(ReadOdds { failed: 1000, ..ReadOdds::default() });
-    // What it needs is looked for in database 0.
-    for line in ["MULTI", "SELECT 1", "STRLEN key", "APPEND key w", "GET key"] {
+    // Scripts that do not declare what they need.
+    let append = "EVAL redis.call('APPEND','key','w') 0";
+    let get = "EVAL return(redis.call('GET','key')) 0";
+    for line in ["MULTI", "STRLEN key", append, get] {
         single.line(line);
     }
     let reply = single.line("EXEC");
@@ -397,6 +397,27 @@ fn a_value_that_is_lost_amid_a_transaction_is_no_other_one() {
     single.turn();
     let stopping = &single.server.core.stopping;
     assert!(matches!(stopping, Some(Stop::Demoted(_))), "{stopping:?}");
+}
+
+#[test]
+fn a_transaction_that_selects_a_database_waits_for_the_values_it_needs_there() {
+    let tier = Tiered { pressure: Pressure::AllCold, ..Tiered::drawn(&mut Random::from_seed(1)) };
+    let mut single = Single::new(Some(tier));
+    for database in 0..2 {
+        single.line(&format!("SELECT {database}"));
+        single.line(&format!("SET key{database} {}", "v".repeat(300)));
+    }
+    (0..50).for_each(|_| single.turn());
+    assert_eq!(single.keyspace().cold_keys(), 2);
+    for line in ["MULTI", "SELECT 99", "APPEND key1 w", "SELECT 0", "APPEND key0 w"] {
+        single.line(line);
+    }
+    let refused = Reply::Error(b"ERR DB index is out of range".to_vec());
+    let appended = Reply::Integer(301);
+    let expected = vec![refused, appended.clone(), Reply::Simple(b"OK".to_vec()), appended];
+    assert_eq!(single.line("EXEC"), Reply::Array(expected));
+    let cold = single.keyspace().cold().expect("it has a tier");
+    assert_eq!(cold.statistics.blocking_reads.get(), 0);
 }
 
 /// A server with values that are all cold, on a device that cannot read them any more.

@@ -1,7 +1,7 @@
 //! Databases: COPY and MOVE between them, SWAPDB, FLUSHDB, FLUSHALL.
 
-use super::{database_argument, database_of};
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, int_argument, write};
+use crate::command::{database_argument, database_of};
 use crate::effect::Effect;
 use crate::feed::Word;
 use crate::notify::Class;
