@@ -27,8 +27,9 @@ for what is asked *each time*.
 
 *Cold p50 at full speed*: a hundred clients that do not pause keep the loop always busy, so a request waits for those
 before it, and one that waits for the disk waits for the loop once more: by then the others have come again. At half the
-speed, where the disk is what is waited for, it is met. *The longest turn* and *a bystander's slowest answer* are times
-on a clock, and count what the machine takes from the process: see the pauses beside them.
+speed the disk is what is waited for: one thread that does nothing else waits {alone} for a block of it. *The longest
+turn* and *a bystander's slowest answer* are times on a clock, and count what the machine takes from the process: see the
+pauses beside them.
 
 """
 RIVALS = """## Beside data in memory, swap and extstore
@@ -142,7 +143,7 @@ COLD_KEY_BYTES_MAX = 40
 
 
 def page(results):
-    parts = [PAGE.format(measured=measured(results), goals=goals(results))]
+    parts = [PAGE.format(measured=measured(results), goals=goals(results), alone=alone(results))]
     parts += [made(results[name]["found"]) for name, made in PARTS.items() if results.get(name, {}).get("found")]
     return "\n".join(parts)
 
@@ -157,6 +158,12 @@ def measured(results):
         result = results[name]
         lines.append([name, str(result["scale"]), result["machine"], result["date"], result["commit"]])
     return table(["part", "of the full size", "machine", "date", "commit"], lines)
+
+
+def alone(results):
+    """How long a block of the disk takes where nothing else is read."""
+    turns = results.get("rivals", {}).get("found", {}).get("disk", ())
+    return f"{statistics.median(turn['1']['p50_ms'] for turn in turns):.2f} ms (p50)" if turns else "–"
 
 
 class Goals:
