@@ -283,6 +283,7 @@ impl Keyspace {
         if let ValueRef::Boxed(value) = entry.value()
             && value.elements() > self.settings.limits.freed_inline_elements_max
         {
+            self.statistics.left_to_free();
             self.garbage.push(Box::new(entry));
         }
     }

@@ -12,7 +12,8 @@ pub struct Statistics {
     /// Fields of hashes that expired.
     pub expired_fields: Cell<u64>,
     pub evicted_keys: Cell<u64>,
-    /// Big values that were freed by another thread.
+    /// Big values that another thread frees because they were deleted. Those that left memory alone
+    /// are not counted: their keys are there.
     pub freed_apart: Cell<u64>,
     /// Changes since the last snapshot, as `rdb_changes_since_last_save` counts them.
     pub dirty: Cell<u64>,
@@ -43,6 +44,11 @@ impl Statistics {
     /// Counts fields of a hash that expired.
     pub fn dropped_fields(&self, count: usize) {
         self.expired_fields.set(self.expired_fields.get() + count as u64);
+    }
+
+    /// Counts a value, or a database, that another thread frees.
+    pub fn left_to_free(&self) {
+        bump(&self.freed_apart);
     }
 
     /// CONFIG RESETSTAT.

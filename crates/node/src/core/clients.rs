@@ -117,8 +117,6 @@ impl Core {
 
     /// Frees big values away from the loop.
     pub(crate) fn discard(&mut self, garbage: Vec<Box<dyn Any + Send>>) {
-        let freed = &self.shard.engine.keyspace.statistics.freed_apart;
-        freed.set(freed.get() + garbage.len() as u64);
         for value in garbage {
             (self.process.garbage)(value);
         }
