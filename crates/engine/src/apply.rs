@@ -283,7 +283,7 @@ impl Keyspace {
         if let ValueRef::Boxed(value) = entry.value()
             && value.elements() > self.settings.limits.freed_inline_elements_max
         {
-            self.statistics.left_to_free();
+            self.statistics.left_to_free(1);
             self.garbage.push(Box::new(entry));
         }
     }

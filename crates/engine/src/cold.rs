@@ -393,7 +393,7 @@ impl Keyspace {
 
     /// Frees a database that nobody needs any more, and gives the space of its cold values back.
     pub(crate) fn dispose(&mut self, database: Database) {
-        self.statistics.left_to_free();
+        self.statistics.left_to_free(database.len());
         let snapshot = self.snapshot.as_deref();
         let is_last = self.databases.iter().all(|database| database.placed == 0)
             && !snapshot.is_some_and(crate::snapshot::Snapshot::has_flushed);

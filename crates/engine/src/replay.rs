@@ -60,6 +60,7 @@ impl Keyspace {
         let mut telling = Telling::of(interest, self);
         let mut decoder = EffectDecoder::new(payload);
         let mut count = 0;
+        let freed_apart = self.statistics.freed_apart.get();
         let has_cold = self.cold.is_some() && self.cold_keys() > 0;
         let effects_ahead = if has_cold { FETCHES_AHEAD } else { EFFECTS_AHEAD };
         let mut batch = Vec::with_capacity(effects_ahead);
@@ -92,6 +93,7 @@ impl Keyspace {
                 })?;
                 if !self.leaves_garbage {
                     self.garbage.clear();
+                    self.statistics.freed_apart.set(freed_apart);
                 }
                 count += 1;
             }

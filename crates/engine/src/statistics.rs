@@ -12,8 +12,8 @@ pub struct Statistics {
     /// Fields of hashes that expired.
     pub expired_fields: Cell<u64>,
     pub evicted_keys: Cell<u64>,
-    /// Big values that another thread frees because they were deleted. Those that left memory alone
-    /// are not counted: their keys are there.
+    /// Big values, and all of databases, that another thread frees because they were deleted. Those
+    /// that left memory alone are not counted: their keys are there.
     pub freed_apart: Cell<u64>,
     /// Changes since the last snapshot, as `rdb_changes_since_last_save` counts them.
     pub dirty: Cell<u64>,
@@ -46,9 +46,9 @@ impl Statistics {
         self.expired_fields.set(self.expired_fields.get() + count as u64);
     }
 
-    /// Counts a value, or a database, that another thread frees.
-    pub fn left_to_free(&self) {
-        bump(&self.freed_apart);
+    /// Counts values that another thread frees, as many as there were keys of a database.
+    pub fn left_to_free(&self, count: usize) {
+        self.freed_apart.set(self.freed_apart.get() + count as u64);
     }
 
     /// CONFIG RESETSTAT.
@@ -63,5 +63,26 @@ impl Statistics {
         ] {
             counter.set(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+
+    #[test]
+    fn what_another_thread_frees_is_counted_and_what_a_start_frees_is_not() {
+        let mut bench = Bench::new();
+        let freed = |bench: &Bench| {
+            let twin = bench.twin.statistics.freed_apart.get();
+            (bench.engine.keyspace.statistics.freed_apart.get(), twin)
+        };
+        bench.run(&format!("RPUSH long{}", " v".repeat(100)));
+        bench.check("RPUSH short v", ":1");
+        bench.check("DEL long short", ":2");
+        assert_eq!(freed(&bench), (1, 0));
+        bench.check("MSET a 1 b 2", "+OK");
+        bench.check("FLUSHALL", "+OK");
+        assert_eq!(freed(&bench), (3, 0), "databases without keys count nothing");
     }
 }

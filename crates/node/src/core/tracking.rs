@@ -236,7 +236,7 @@ impl Core {
     /// Hands discarded tables of recorded keys to the thread that frees them.
     fn discard_tracked(&mut self) {
         let garbage = self.interest.caches.take_garbage();
-        garbage.iter().for_each(|_| self.shard.engine.keyspace.statistics.left_to_free());
+        self.shard.engine.keyspace.statistics.left_to_free(garbage.len());
         self.discard(garbage);
     }
 }
