@@ -7,8 +7,8 @@
 - `differences.txt`: what Kiln does not pass, in any mode, `file<TAB>test<TAB>why`. Everything else of the
   denominator must pass. First those that need an AOF or a fork, then, behind the line `# others`, at most
   ten more.
-- `overtaken.txt`: likewise, what need not pass where every value is cold: tests in which a client relies on being
-  served before another one without waiting for its answer.
+- `cold.txt`: likewise, what need not pass where every value is cold: tests in which a client relies on being
+  served before another one without waiting for its answer, or on a value being in memory.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DENOMINATOR = HERE / "denominator"
 FLAKY = HERE / "flaky.txt"
 DIFFERENCES = HERE / "differences.txt"
-OVERTAKEN = HERE / "overtaken.txt"
+COLD = HERE / "cold.txt"
 
 # The line behind which those stand that need neither an AOF nor a fork, and how many may.
 OTHERS, OTHERS_MAX = "# others", 10
@@ -61,6 +61,6 @@ def differences():
     return judge.differences(DIFFERENCES)
 
 
-def overtaken():
+def cold_differences():
     """As `differences`, of servers whose values are all cold."""
-    return judge.differences(OVERTAKEN)
+    return judge.differences(COLD)
