@@ -8,6 +8,8 @@
 //! two thread switches). What "execute" does stands in `reactor/batch`.
 
 mod batch;
+mod resuming;
+mod share;
 
 use super::lone::LoneClient;
 use crate::core::cold::ROOM_NANOS;

@@ -1,14 +1,14 @@
 //! What a turn executes: requests of ready sessions, parsed and prefetched by the batch, as many as
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
+use super::share::Share;
+use crate::core::Core;
 use crate::core::cold::Ahead;
 use crate::core::verdict::Dispatched;
-use crate::core::{Clients, Core};
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
 use crate::session::ClientKind;
 use crate::session::input::MOVED_PER_RECEIVED;
-use base::time::MonotonicNanos;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId, Demand};
 use engine::command::Args;
@@ -16,54 +16,6 @@ use engine::ids::KeyHash;
 use resp::{ArgumentRanges, Decoded, Decoder, hint};
 use shard::tiering::Tiering;
 use std::ops::Range;
-
-/// What the rest of a turn may still execute.
-#[derive(Clone, Copy)]
-struct Share {
-    requests: usize,
-    reply_bytes: usize,
-    nanos: u64,
-    /// Until when its time was taken.
-    lap: MonotonicNanos,
-}
-
-impl Share {
-    /// A request was executed, with a reply of so many bytes.
-    fn take(&mut self, reply_bytes: usize) {
-        self.requests = self.requests.saturating_sub(1);
-        self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
-    }
-
-    /// It is so late now.
-    fn take_time(&mut self, lap: MonotonicNanos) {
-        self.nanos = self.nanos.saturating_sub(lap.since(self.lap));
-        self.lap = lap;
-    }
-
-    /// Half of what is left, for those that must not have all of it.
-    fn half(&self) -> Self {
-        Self {
-            requests: self.requests.div_ceil(2),
-            reply_bytes: self.reply_bytes.div_ceil(2),
-            nanos: self.nanos.div_ceil(2),
-            ..*self
-        }
-    }
-
-    /// As much of this as there is of the other.
-    fn within(self, other: Self) -> Self {
-        Self {
-            requests: self.requests.min(other.requests),
-            reply_bytes: self.reply_bytes.min(other.reply_bytes),
-            nanos: self.nanos.min(other.nanos),
-            ..self
-        }
-    }
-
-    fn is_used_up(&self) -> bool {
-        self.requests == 0 || self.reply_bytes == 0 || self.nanos == 0
-    }
-}
 
 /// A parsed request of a batch.
 struct Parsed {
@@ -214,81 +166,6 @@ impl Server {
         if let Some(tiering) = &mut self.core.shard.tiering {
             tiering.begin_reads();
         }
-    }
-
-    /// Whoever waits was put off, in this turn or in those just before it.
-    pub(super) fn are_all_put_off(&self) -> bool {
-        let Clients { ready, resuming, .. } = &self.core.clients;
-        self.core.put_off > 0 && ready.len() + resuming.len() <= self.core.put_off
-    }
-
-    /// If all were put off, they are judged again. Of more than a turn has time for, the next are:
-    /// how many were put off in turns just before.
-    fn begin_round(&mut self) -> usize {
-        if self.are_all_put_off() {
-            self.core.put_off = 0;
-        }
-        self.core.put_off
-    }
-
-    /// Where some were executed, those that were put off `before` this turn may not be all others.
-    fn end_round(&mut self, before: usize, has_executed: bool) {
-        if has_executed {
-            self.core.put_off = self.core.put_off.saturating_sub(before);
-        }
-    }
-
-    /// Executes the parked requests of the last `count` of those who need not wait any more, in the
-    /// order in which that came about, as far as `left` allows, which is a part of the turn's
-    /// share; how many of them. Those before them were judged in this turn.
-    fn execute_resuming(&mut self, count: usize, share: &mut Share, left: &mut Share) -> usize {
-        let resuming = &mut self.core.clients.resuming;
-        if count == 0 || resuming.is_empty() {
-            return 0;
-        }
-        let last = resuming.split_off(resuming.len().saturating_sub(count));
-        let mut judged = std::mem::replace(resuming, last);
-        self.core.begin_lap();
-        share.take_time(self.core.turn.lap);
-        *left = Share { lap: share.lap, ..left.within(*share) };
-        let before = *left;
-        self.resume_each(left);
-        let executed = before.requests - left.requests;
-        share.requests -= executed;
-        share.reply_bytes -= before.reply_bytes - left.reply_bytes;
-        // The last one may have taken longer than there was: others have theirs all the same.
-        share.nanos -= before.nanos - left.nanos;
-        share.lap = left.lap;
-        judged.append(&mut self.core.clients.resuming);
-        self.core.clients.resuming = judged;
-        executed
-    }
-
-    fn resume_each(&mut self, share: &mut Share) {
-        for _ in 0..self.core.clients.resuming.len() {
-            let is_over = share.is_used_up() || self.has_lost_value() || self.suspended.is_some();
-            if is_over || self.is_stalled() || !self.core.may_execute() {
-                break;
-            }
-            let Some(client) = self.core.clients.resuming.pop_front() else { break };
-            let pending = |core: &Core| {
-                core.clients.sessions.get(client).map_or(0, |it| it.output.pending_bytes())
-            };
-            let before = pending(&self.core);
-            if self.resume(client) {
-                share.take(pending(&self.core).saturating_sub(before));
-            } else {
-                // Judging takes time as well.
-                self.core.begin_lap();
-            }
-            share.take_time(self.core.turn.lap);
-        }
-    }
-
-    /// True if the tier has lost a value in this turn: this life ends in the next one. Who would be
-    /// told so until then is closed instead, and may ask again.
-    fn has_lost_value(&self) -> bool {
-        self.core.shard.engine.keyspace.has_lost_value()
     }
 
     /// Asks the processor for what the next sessions' first requests will touch, so that the misses
@@ -569,30 +446,5 @@ impl Server {
             return Dispatched::Stop;
         }
         Dispatched::Done
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_that_is_over_ends_a_share_and_half_of_it_ends_before() {
-        let at = MonotonicNanos;
-        let mut share = Share { requests: 10, reply_bytes: 100, nanos: 1000, lap: at(5000) };
-        let mut half = share.half();
-        half.take_time(at(5499));
-        assert!(!half.is_used_up());
-        half.take_time(at(5500));
-        assert!(half.is_used_up());
-        share.take_time(at(5500));
-        assert!(!share.is_used_up());
-        assert_eq!(half.within(share).nanos, 0, "there is none left for who had its half");
-        share.take_time(at(5999));
-        // A clock may say the same again.
-        share.take_time(at(5999));
-        assert!(!share.is_used_up());
-        share.take_time(at(9000));
-        assert!(share.is_used_up());
     }
 }

@@ -1,0 +1,76 @@
+//! How much of a turn is left.
+
+use base::time::MonotonicNanos;
+
+/// What the rest of a turn may still execute.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    pub requests: usize,
+    pub reply_bytes: usize,
+    pub nanos: u64,
+    /// Until when its time was taken.
+    pub lap: MonotonicNanos,
+}
+
+impl Share {
+    /// A request was executed, with a reply of so many bytes.
+    pub fn take(&mut self, reply_bytes: usize) {
+        self.requests = self.requests.saturating_sub(1);
+        self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
+    }
+
+    /// It is so late now.
+    pub fn take_time(&mut self, lap: MonotonicNanos) {
+        self.nanos = self.nanos.saturating_sub(lap.since(self.lap));
+        self.lap = lap;
+    }
+
+    /// Half of what is left, for those that must not have all of it.
+    pub fn half(&self) -> Self {
+        Self {
+            requests: self.requests.div_ceil(2),
+            reply_bytes: self.reply_bytes.div_ceil(2),
+            nanos: self.nanos.div_ceil(2),
+            ..*self
+        }
+    }
+
+    /// As much of this as there is of the other.
+    pub fn within(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.min(other.requests),
+            reply_bytes: self.reply_bytes.min(other.reply_bytes),
+            nanos: self.nanos.min(other.nanos),
+            ..self
+        }
+    }
+
+    pub fn is_used_up(&self) -> bool {
+        self.requests == 0 || self.reply_bytes == 0 || self.nanos == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_over_ends_a_share_and_half_of_it_ends_before() {
+        let at = MonotonicNanos;
+        let mut share = Share { requests: 10, reply_bytes: 100, nanos: 1000, lap: at(5000) };
+        let mut half = share.half();
+        half.take_time(at(5499));
+        assert!(!half.is_used_up());
+        half.take_time(at(5500));
+        assert!(half.is_used_up());
+        share.take_time(at(5500));
+        assert!(!share.is_used_up());
+        assert_eq!(half.within(share).nanos, 0, "there is none left for who had its half");
+        share.take_time(at(5999));
+        // A clock may say the same again.
+        share.take_time(at(5999));
+        assert!(!share.is_used_up());
+        share.take_time(at(9000));
+        assert!(share.is_used_up());
+    }
+}
