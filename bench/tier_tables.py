@@ -25,9 +25,9 @@ for what is asked *each time*.
 
 {goals}
 
-*Cold p50 at full speed*: a hundred clients that do not pause keep the loop always busy, so a request waits for those
-before it, and one that waits for the disk waits for the loop once more: by then the others have come again. At half the
-speed the disk is what is waited for: one thread that does nothing else waits {alone} for a block of it. *The longest
+*Cold p50 less hot p50*: one thread that does nothing else waits {alone} for a block of the disk. At full speed a hundred
+clients that do not pause keep the loop always busy, so a request waits for the others; one whose value comes meanwhile
+is answered before them, so cold p50 may be less than hot p50. *The longest
 turn* and *a bystander's slowest answer* are times on a clock, and count what the machine takes from the process: see the
 pauses beside them.
 
@@ -48,9 +48,9 @@ Each of the last three is in a control group whose limit is {group:.0f} MiB. Kil
 disk, and takes its snapshots between rows; the other two keep no log. *Missed* are GETs of values that are gone; *refused* are errors. *Read of the disk* is
 the share of requests for which the server read a value there: some cold keys are in memory by chance.
 
-With 100 clients that do not pause, times are those of a queue: a request waits for the 99 others, and one that waits
-for the disk has been in the queue twice. So reads are measured *at half the speed* as well: each server is sent half
-of what Kiln with a tier answered in that turn, and times count from when a request was due.
+With 100 clients that do not pause, times are those of a queue: a request waits for the 99 others. So reads are
+measured *at half the speed* as well: each server is sent half of what Kiln with a tier answered in that turn, and
+times count from when a request was due.
 
 {tables}### The disk by itself
 

@@ -102,6 +102,9 @@ pub struct TurnLimits {
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
     pub client_sent_bytes_max: usize,
+    /// Sessions that are sent to before it is looked whether values have come from the disk. That
+    /// costs a hundredth of sending to them.
+    pub sends_between: usize,
     /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
     /// meanwhile. A few milliseconds of copying; a guess.
     pub received_bytes_max: usize,
@@ -128,6 +131,7 @@ impl Limits {
         assert!(self.batch_requests_max > 0 && self.turn.requests_max > 0, "a turn does something");
         let received_max = self.turn.received_bytes_max.min(self.turn.client_received_bytes_max);
         assert!(received_max > 0, "a turn receives something");
+        assert!(self.turn.sends_between > 0, "a turn sends something");
     }
 }
 
@@ -144,6 +148,7 @@ impl Default for Limits {
                 reply_bytes_max: 4 << 20,
                 nanos_max: 800_000,
                 client_sent_bytes_max: 4 << 20,
+                sends_between: 8,
                 received_bytes_max: 8 << 20,
                 client_received_bytes_max: 2 << 20,
             },

@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SLOW_PERCENT: u64 = 10;
 const SLOW_FACTOR: u64 = 8;
 
+/// In a pool, how many of 100 polls come before the last outcomes do, which are there for the next
+/// one: a turn of the loop looks several times, and for the simulated world it is an instant.
+const LATE_PERCENT: u64 = 30;
+
 /// A queue whose jobs run, one after the other, each at the instant it ends: until then its
 /// effects are not there, as with a thread that has not come to it. Or a pool, whose jobs run
 /// several at a time and end in an order that the seed chose.
@@ -29,6 +33,8 @@ pub struct SimDiskQueue {
     jobs: Arc<Mutex<Jobs>>,
     /// Reads that nobody has begun.
     kept_back: Vec<(DiskTicket, DiskJob)>,
+    /// Nothing was submitted since all had ended that was: the next poll has all outcomes.
+    is_drained: bool,
 }
 
 /// The instant at which a job ends.
@@ -55,6 +61,7 @@ impl SimDiskQueue {
             busy_until: vec![MonotonicNanos(0)],
             jobs: Arc::default(),
             kept_back: Vec::new(),
+            is_drained: false,
         }
     }
 
@@ -121,12 +128,20 @@ impl DiskQueue for SimDiskQueue {
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
         self.begin_reads();
-        done.append(&mut lock(&self.jobs).done);
+        let mut ended = std::mem::take(&mut lock(&self.jobs).done);
+        let may_be_late = self.is_pool && !self.is_drained;
+        if may_be_late && !ended.is_empty() && self.random.chance(LATE_PERCENT) {
+            let late = ended.split_off(self.random.within(0..ended.len() as u64) as usize);
+            lock(&self.jobs).done = late;
+            self.waker.wake();
+        }
+        done.append(&mut ended);
     }
 
     /// Runs what is queued now; time stands still.
     fn drain(&mut self) {
         self.begin_reads();
+        self.is_drained = true;
         loop {
             let first = lock(&self.jobs).queued.first_key_value().map(|(ending, _)| *ending);
             let Some(ending) = first else { return };
@@ -138,6 +153,7 @@ impl DiskQueue for SimDiskQueue {
 impl SimDiskQueue {
     fn next_ticket(&mut self) -> DiskTicket {
         self.submitted += 1;
+        self.is_drained = false;
         DiskTicket(self.submitted)
     }
 
@@ -257,10 +273,38 @@ mod tests {
                 pool.submit(Box::new(move || Box::new(number)));
             }
             timeline.pass(100_000);
+            pool.drain();
             let mut done = Vec::new();
             pool.poll(&mut done);
             assert_eq!((done.len(), woken.load(Ordering::SeqCst)), (10, round));
         }
+    }
+
+    #[test]
+    fn outcomes_of_a_pool_that_come_late_wake_the_loop_and_come_with_the_next_polls() {
+        let timeline = Timeline::new();
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&woken);
+        let waker = Waker(Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        }));
+        let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
+        let mut late = 0;
+        for _ in 0..20 {
+            for _ in 0..10 {
+                pool.submit(Box::new(|| Box::new(())));
+            }
+            timeline.pass(100_000);
+            let mut done = Vec::new();
+            while done.len() < 10 {
+                let before = woken.load(Ordering::SeqCst);
+                pool.poll(&mut done);
+                let is_late = done.len() < 10;
+                late += usize::from(is_late);
+                assert_eq!(woken.load(Ordering::SeqCst) > before, is_late);
+            }
+        }
+        assert!(late > 3, "{late} polls of 20 came early");
     }
 
     #[test]

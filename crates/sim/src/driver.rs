@@ -26,6 +26,9 @@ pub struct SimDriver {
     clock: SimClock,
     random: Random,
     is_woken: Arc<AtomicBool>,
+    /// Simulated time that sending takes, in nanoseconds: what else the world does ends meanwhile.
+    /// Only where nothing but the node itself lets time go on.
+    pub send_nanos: u64,
     /// Connections that the node asked for.
     dialed: BTreeMap<ConnectionId, Dialed>,
 }
@@ -110,6 +113,7 @@ impl SimDriver {
             clock,
             random: Random::stream(seed, name),
             is_woken: Arc::default(),
+            send_nanos: 0,
             dialed: BTreeMap::new(),
         }
     }
@@ -300,6 +304,9 @@ impl Driver for SimDriver {
     }
 
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
+        if self.send_nanos > 0 {
+            self.network.timeline.pass(self.send_nanos);
+        }
         if let Some(dialed) = self.dialed.get(&connection) {
             if dialed.client.state() != ClientState::Open {
                 return Sent::Closed;

@@ -62,6 +62,7 @@ const SMALL: &[Small] = small! {
     node.turn.reply_bytes_max = 100;
     node.turn.nanos_max = 1;
     node.turn.client_sent_bytes_max = 50;
+    node.turn.sends_between = 1;
     node.turn.received_bytes_max = 1;
     node.turn.client_received_bytes_max = 1;
     node.expired_keys_max = 1;

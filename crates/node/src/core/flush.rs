@@ -13,14 +13,12 @@ use base::driver::Sent;
 use base::{ConnectionId, Driver};
 
 impl Core {
-    /// Sends what may leave.
-    pub(crate) fn flush(&mut self, driver: &mut dyn Driver) {
-        for client in std::mem::take(&mut self.clients.flushing) {
-            let Some(session) = self.clients.sessions.get_mut(client) else { continue };
-            session.flow.is_flushing = false;
-            if !session.flow.is_cut {
-                self.flush_session(driver, client);
-            }
+    /// Sends what may leave to a client that was to be sent something.
+    pub(crate) fn flush_client(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
+        let Some(session) = self.clients.sessions.get_mut(client) else { return };
+        session.flow.is_flushing = false;
+        if !session.flow.is_cut {
+            self.flush_session(driver, client);
         }
     }
 

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! wait → receive → poll the log, release → parse ready pipelines → prefetch → execute
-//!      → expire, time out → one append → send what may leave
+//!      → expire, time out → one append → send what may leave, and read what comes from the disk
 //! ```
 //! No step blocks but the wait (and, for a lone client, one inline sync where that is quicker than
-//! two thread switches). What "execute" does stands in `reactor/batch`.
+//! two thread switches). What "execute" does stands in `reactor/batch`, and the last
+//! step in `reactor/sending`.
 
 mod batch;
 mod resuming;
+mod sending;
 mod share;
 
 use super::lone::LoneClient;
@@ -156,7 +158,7 @@ impl Server {
         }
         self.core.leadership.judge_lease();
         if !self.core.leadership.is_lapsed {
-            self.core.flush(driver);
+            self.flush(driver);
         }
         self.shed_unserved();
         self.close_sessions(driver);
@@ -199,6 +201,8 @@ impl Server {
         let has_ended = self.core.shard.tiering.as_ref().is_some_and(Tiering::has_ended_reads);
         let has_work =
             has_work || has_ended || self.has_more_to_untrack || is_behind || !is_flushed;
+        // A read amid sending may have found that a key's time is over.
+        let has_work = has_work || self.core.shard.has_gathered() && !self.is_stalled();
         if has_work
             || self.has_more_to_load
             || !self.core.clients.receiving.is_empty()

@@ -134,8 +134,12 @@ struct Single {
 
 impl Single {
     fn new(tier: Option<Tiered>) -> Self {
+        Self::over(NetworkFaults::benign(), tier)
+    }
+
+    fn over(faults: NetworkFaults, tier: Option<Tiered>) -> Self {
         let timeline = Timeline::new();
-        let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+        let network = SimNetwork::new(&timeline, 1, faults);
         let clock = SimClock::new(&timeline);
         let now = timeline.now();
         clock.hold_at(now);
@@ -600,6 +604,46 @@ fn what_is_flushed_gives_its_space_back() {
         assert_eq!(live(&single), 0, "{line}");
         tier::check(single.keyspace()).expect("nothing is there");
     }
+}
+
+/// The answer to a request whose value comes while other clients are answered in the turn that
+/// judged it, and whether it leaves in that turn.
+fn answered_amid_sending(line: &str) -> (String, bool) {
+    let limits = TieringLimits::default();
+    let tier = Tiered { pressure: Pressure::AllCold, limits, bytes_max: 256 << 20 };
+    let (split_percent, short_receive_percent, short_send_percent) = (0, 0, 0);
+    let benign = NetworkFaults::benign();
+    let whole =
+        NetworkFaults { split_percent, short_receive_percent, short_send_percent, ..benign };
+    let mut single = Single::over(whole, Some(tier));
+    single.server.core.process.options.limits.turn.sends_between = 1;
+    single.line(&format!("SET text {}", "v".repeat(40)));
+    let others: Vec<_> = (0..8).map(|_| single.network.connect("node")).collect();
+    // It is written.
+    (0..100).for_each(|_| single.turn());
+    others.iter().for_each(|other| other.send(b"PING\r\n"));
+    let words: Words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+    single.client.send(&encoded(&words));
+    // They arrive.
+    single.timeline.pass(100 * MILLISECOND);
+    single.driver.send_nanos = 100 * MILLISECOND;
+    single.turn();
+    single.timeline.pass(100 * MILLISECOND);
+    assert!(others.iter().all(|other| !other.received().is_empty()));
+    let mut answer = single.client.received();
+    let is_at_once = !answer.is_empty();
+    (0..10).for_each(|_| single.turn());
+    answer.extend(single.client.received());
+    (String::from_utf8(answer).expect("text"), is_at_once)
+}
+
+#[test]
+fn who_reads_is_answered_amid_sending_and_others_in_the_next_turn() {
+    let number = |number: u32| format!(":{number}\r\n");
+    assert_eq!(answered_amid_sending("GETRANGE text 39 50"), ("$1\r\nv\r\n".to_owned(), true));
+    assert_eq!(answered_amid_sending("APPEND text v"), (number(41), false));
+    let script = "EVAL_RO return(redis.call('STRLEN',KEYS[1])) 1 text";
+    assert_eq!(answered_amid_sending(script), (number(40), false));
 }
 
 #[test]

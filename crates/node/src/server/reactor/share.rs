@@ -1,6 +1,10 @@
 //! How much of a turn is left.
 
+use crate::limits::TurnLimits;
 use base::time::MonotonicNanos;
+
+/// The part of the time for a turn's commands that those may take besides that run amid sending.
+const AMID_PART: u64 = 4;
 
 /// What the rest of a turn may still execute.
 #[derive(Clone, Copy)]
@@ -13,6 +17,16 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// What a turn may execute amid sending.
+    pub fn amid_sending(limits: &TurnLimits) -> Self {
+        Self {
+            requests: limits.requests_max,
+            reply_bytes: limits.reply_bytes_max,
+            nanos: limits.nanos_max.div_ceil(AMID_PART),
+            lap: MonotonicNanos::default(),
+        }
+    }
+
     /// A request was executed, with a reply of so many bytes.
     pub fn take(&mut self, reply_bytes: usize) {
         self.requests = self.requests.saturating_sub(1);
