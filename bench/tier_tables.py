@@ -25,9 +25,9 @@ for what is asked *each time*.
 
 {goals}
 
-*Cold p50 less hot p50*: one thread that does nothing else waits {alone} for a block of the disk. At full speed a hundred
-clients that do not pause keep the loop always busy, so a request waits for the others; one whose value comes meanwhile
-is answered before them, so cold p50 may be less than hot p50. *The longest
+*Cold p50 less hot p50*: at half the speed it is the wait for the disk, for a block of which one thread that does nothing
+else waits {alone}. At full speed a hundred clients that do not pause keep the loop always busy, so a request waits for
+the others; a read whose value comes while others are answered is answered amid them, hence hardly later. *The longest
 turn* and *a bystander's slowest answer* are times on a clock, and count what the machine takes from the process: see the
 pauses beside them.
 

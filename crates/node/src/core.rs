@@ -174,6 +174,13 @@ impl Process {
         }
     }
 
+    /// Requests that ran while others were answered, because their values had come: the simulator
+    /// asks whether it has met some.
+    #[doc(hidden)]
+    pub fn ran_amid_sending(&self) -> u64 {
+        self.tier_waits.amid_sending
+    }
+
     /// The most clients that are taken in: `maxclients`, or as many as there are descriptors for.
     pub(crate) fn clients_max(&self) -> usize {
         (self.settings.maxclients as usize).min(self.descriptors_max)

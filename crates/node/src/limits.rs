@@ -102,9 +102,13 @@ pub struct TurnLimits {
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
     pub client_sent_bytes_max: usize,
-    /// Sessions that are sent to before it is looked whether values have come from the disk. That
-    /// costs a hundredth of sending to them.
-    pub sends_between: usize,
+    /// Sessions that are sent to between two looks for values that have come from the disk. A look
+    /// that finds none is a lock and some comparisons, beside 8 calls of the system. A guess.
+    pub sends_per_look: usize,
+    /// How long requests that run amid sending may take together, in nanoseconds, beside
+    /// `nanos_max`. Of the other limits on what is executed and sent there is as much again for
+    /// them. A quarter of `nanos_max`; a guess.
+    pub amid_sending_nanos_max: u64,
     /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
     /// meanwhile. A few milliseconds of copying; a guess.
     pub received_bytes_max: usize,
@@ -131,7 +135,7 @@ impl Limits {
         assert!(self.batch_requests_max > 0 && self.turn.requests_max > 0, "a turn does something");
         let received_max = self.turn.received_bytes_max.min(self.turn.client_received_bytes_max);
         assert!(received_max > 0, "a turn receives something");
-        assert!(self.turn.sends_between > 0, "a turn sends something");
+        assert!(self.turn.sends_per_look > 0, "it divides the sessions of a turn");
     }
 }
 
@@ -148,7 +152,8 @@ impl Default for Limits {
                 reply_bytes_max: 4 << 20,
                 nanos_max: 800_000,
                 client_sent_bytes_max: 4 << 20,
-                sends_between: 8,
+                sends_per_look: 8,
+                amid_sending_nanos_max: 200_000,
                 received_bytes_max: 8 << 20,
                 client_received_bytes_max: 2 << 20,
             },

@@ -13,8 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SLOW_PERCENT: u64 = 10;
 const SLOW_FACTOR: u64 = 8;
 
-/// In a pool, how many of 100 polls come before the last outcomes do, which are there for the next
-/// one: a turn of the loop looks several times, and for the simulated world it is an instant.
+/// In a pool, how many of 100 reads have ended as soon as they are begun, for the same turn of the
+/// loop: simulated time stands still within it.
+const QUICK_PERCENT: u64 = 20;
+
+/// In a pool, how many of 100 polls that find outcomes leave some for the next one, as if these had
+/// ended between the two.
 const LATE_PERCENT: u64 = 30;
 
 /// A queue whose jobs run, one after the other, each at the instant it ends: until then its
@@ -33,8 +37,8 @@ pub struct SimDiskQueue {
     jobs: Arc<Mutex<Jobs>>,
     /// Reads that nobody has begun.
     kept_back: Vec<(DiskTicket, DiskJob)>,
-    /// Nothing was submitted since all had ended that was: the next poll has all outcomes.
-    is_drained: bool,
+    /// All that was submitted was drained: the next poll leaves no outcomes.
+    leaves_none: bool,
 }
 
 /// The instant at which a job ends.
@@ -61,7 +65,7 @@ impl SimDiskQueue {
             busy_until: vec![MonotonicNanos(0)],
             jobs: Arc::default(),
             kept_back: Vec::new(),
-            is_drained: false,
+            leaves_none: false,
         }
     }
 
@@ -111,7 +115,10 @@ impl DiskQueue for SimDiskQueue {
 
     fn begin_reads(&mut self) {
         for (ticket, job) in std::mem::take(&mut self.kept_back) {
-            self.enqueue(ticket, job);
+            match self.random.chance(QUICK_PERCENT) {
+                true => self.end_at_once(ticket, job),
+                false => self.enqueue(ticket, job),
+            }
         }
     }
 
@@ -129,11 +136,15 @@ impl DiskQueue for SimDiskQueue {
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
         self.begin_reads();
         let mut ended = std::mem::take(&mut lock(&self.jobs).done);
-        let may_be_late = self.is_pool && !self.is_drained;
-        if may_be_late && !ended.is_empty() && self.random.chance(LATE_PERCENT) {
-            let late = ended.split_off(self.random.within(0..ended.len() as u64) as usize);
-            lock(&self.jobs).done = late;
-            self.waker.wake();
+        let may_leave = self.is_pool && !self.leaves_none && !ended.is_empty();
+        if may_leave && self.random.chance(LATE_PERCENT) {
+            let mut jobs = lock(&self.jobs);
+            jobs.done = ended.split_off(self.random.within(0..ended.len() as u64) as usize);
+            let wakes = jobs.done.len() > jobs.sleeps_until;
+            drop(jobs);
+            if wakes {
+                self.waker.wake();
+            }
         }
         done.append(&mut ended);
     }
@@ -141,7 +152,7 @@ impl DiskQueue for SimDiskQueue {
     /// Runs what is queued now; time stands still.
     fn drain(&mut self) {
         self.begin_reads();
-        self.is_drained = true;
+        self.leaves_none = true;
         loop {
             let first = lock(&self.jobs).queued.first_key_value().map(|(ending, _)| *ending);
             let Some(ending) = first else { return };
@@ -153,8 +164,20 @@ impl DiskQueue for SimDiskQueue {
 impl SimDiskQueue {
     fn next_ticket(&mut self) -> DiskTicket {
         self.submitted += 1;
-        self.is_drained = false;
+        self.leaves_none = false;
         DiskTicket(self.submitted)
+    }
+
+    fn end_at_once(&mut self, ticket: DiskTicket, job: DiskJob) {
+        let outcome = job();
+        let mut jobs = lock(&self.jobs);
+        let were_enough = jobs.done.len() > jobs.sleeps_until;
+        jobs.done.push((ticket, outcome));
+        let wakes = !were_enough && jobs.done.len() > jobs.sleeps_until;
+        drop(jobs);
+        if wakes {
+            self.waker.wake();
+        }
     }
 
     fn enqueue(&mut self, ticket: DiskTicket, job: DiskJob) {
@@ -203,14 +226,20 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    #[test]
-    fn jobs_end_in_order_and_not_before_their_time() {
-        let timeline = Timeline::new();
+    /// A waker, and how often it was called.
+    fn counting() -> (Waker, Arc<AtomicUsize>) {
         let woken = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&woken);
         let waker = Waker(Arc::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
         }));
+        (waker, woken)
+    }
+
+    #[test]
+    fn jobs_end_in_order_and_not_before_their_time() {
+        let timeline = Timeline::new();
+        let (waker, woken) = counting();
         let mut queue = SimDiskQueue::new(&timeline, Random::from_seed(1), 100, waker);
         let first = queue.submit(Box::new(|| Box::new(1_u8)));
         let second = queue.submit(Box::new(|| Box::new(2_u8)));
@@ -262,17 +291,14 @@ mod tests {
     #[test]
     fn a_pool_wakes_the_loop_once_for_what_it_has_not_polled() {
         let timeline = Timeline::new();
-        let woken = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&woken);
-        let waker = Waker(Arc::new(move || {
-            count.fetch_add(1, Ordering::SeqCst);
-        }));
+        let (waker, woken) = counting();
         let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
         for round in 1..=3 {
             for number in 0..10_u64 {
                 pool.submit(Box::new(move || Box::new(number)));
             }
             timeline.pass(100_000);
+            // None is left for the next poll then.
             pool.drain();
             let mut done = Vec::new();
             pool.poll(&mut done);
@@ -283,11 +309,7 @@ mod tests {
     #[test]
     fn outcomes_of_a_pool_that_come_late_wake_the_loop_and_come_with_the_next_polls() {
         let timeline = Timeline::new();
-        let woken = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&woken);
-        let waker = Waker(Arc::new(move || {
-            count.fetch_add(1, Ordering::SeqCst);
-        }));
+        let (waker, woken) = counting();
         let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
         let mut late = 0;
         for _ in 0..20 {
@@ -304,7 +326,7 @@ mod tests {
                 assert_eq!(woken.load(Ordering::SeqCst) > before, is_late);
             }
         }
-        assert!(late > 3, "{late} polls of 20 came early");
+        assert!(late > 3, "{late} polls left some");
     }
 
     #[test]

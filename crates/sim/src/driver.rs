@@ -26,8 +26,8 @@ pub struct SimDriver {
     clock: SimClock,
     random: Random,
     is_woken: Arc<AtomicBool>,
-    /// Simulated time that sending takes, in nanoseconds: what else the world does ends meanwhile.
-    /// Only where nothing but the node itself lets time go on.
+    /// Simulated time that each send takes, in nanoseconds: what is due happens meanwhile. 0 unless
+    /// a test has one node alone and steps no world.
     pub send_nanos: u64,
     /// Connections that the node asked for.
     dialed: BTreeMap<ConnectionId, Dialed>,

@@ -6,13 +6,15 @@ use crate::random::Random;
 use crate::tier::SimTier;
 use base::driver::Waker;
 use base::machine::UnknownMachine;
-use base::{Incarnation, Position, Seeds, UnixMillis};
+use base::{Incarnation, Moment, Position, Seeds, UnixMillis};
 use config::Config;
 use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use node::{Limits, Options, Server};
 use shard::Shard;
+use shard::role::member::MemberId;
+use shard::role::state::{Roles, Terms};
 use std::path::Path;
 use std::sync::Arc;
 use txlog::memory::MemoryLog;
@@ -24,6 +26,14 @@ fn open_tier(server: &mut Server) {
     let Some(mut tiering) = opened.expect("the disk is whole") else { return };
     tiering.serve(&mut server.core.shard.engine.keyspace);
     server.core.shard.tiering = Some(tiering);
+}
+
+/// Has a server lead from a moment on, under a lease.
+pub fn lead(server: &mut Server, since: Moment, lease_nanos: u64) {
+    let roles = &mut server.core.leadership.roles;
+    *roles = Roles::new(MemberId([1; 20]), Terms { lease_nanos, jitter_nanos: 0, may_lead: true });
+    roles.bid(since);
+    roles.led();
 }
 
 /// A server without data, configured as by default.

@@ -42,6 +42,11 @@ impl NetworkFaults {
         }
     }
 
+    /// Bytes are delayed, and arrive and leave as they were sent.
+    pub fn whole() -> Self {
+        Self { split_percent: 0, short_receive_percent: 0, short_send_percent: 0, ..Self::benign() }
+    }
+
     /// Everything goes wrong often.
     pub fn harsh() -> Self {
         Self {

@@ -126,6 +126,8 @@ pub struct Outcome {
     pub published: u64,
     /// Commits that the loop made itself, for a lone client.
     pub inline: u64,
+    /// Requests that ran while others were answered, because their values had come.
+    pub amid_sending: u64,
     /// Phases in which keys were evicted, all databases emptied, one client was alone.
     pub phases: [u64; 3],
     /// What the server was limited to.
@@ -183,6 +185,7 @@ struct Room {
     witness: SharedWitness,
     crowd: Rc<RefCell<Crowd>>,
     spilling: Spilling,
+    amid_sending: u64,
     /// Lives that ended because a value was lost in them.
     demotions: u64,
 }
@@ -262,7 +265,17 @@ impl Room {
         let (crowd, spilling) = (Rc::new(RefCell::new(crowd)), Spilling::default());
         machine.disk.set_read_odds(plan.device.reads);
         machine.disk.set_failed_writes(plan.device.failed_writes);
-        Self { plan, random, machine, network, witness, crowd, spilling, demotions: 0 }
+        Self {
+            plan,
+            random,
+            machine,
+            network,
+            witness,
+            crowd,
+            spilling,
+            amid_sending: 0,
+            demotions: 0,
+        }
     }
 
     fn outcome(&self) -> Outcome {
@@ -273,6 +286,7 @@ impl Room {
             seen: witness.seen,
             published: witness.published.len() as u64,
             inline: witness.inline,
+            amid_sending: self.amid_sending,
             phases: self.crowd.borrow().phases,
             limits: self.machine.limits,
             spilling: self.spilling,
@@ -332,6 +346,7 @@ impl Room {
             }
         }
         self.spilling.add(&server.core.shard);
+        self.amid_sending += server.core.process.ran_amid_sending();
         if !disk.is_off() {
             tier::check(&server.core.shard.engine.keyspace)?;
         }

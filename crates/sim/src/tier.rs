@@ -80,6 +80,8 @@ pub enum Pressure {
 pub struct Tiered {
     pub pressure: Pressure,
     pub limits: TieringLimits,
+    /// As [`node::TurnLimits::sends_per_look`].
+    pub sends_per_look: usize,
     /// As the directive `tier-max`.
     pub bytes_max: u64,
 }
@@ -132,7 +134,19 @@ impl Tiered {
         };
         let bytes_max = *random.choose(&[512 << 10, 1 << 20, 8 << 20]);
         limits.patient_reads_max = *random.choose(&[1, 4, 16]);
-        Self { pressure, limits, bytes_max }
+        let sends_per_look = *random.choose(&[1, 2, 8]);
+        Self { pressure, limits, sends_per_look, bytes_max }
+    }
+
+    /// One that limits nothing beside what serves, with 256 MiB.
+    pub fn large(pressure: Pressure, limits: TieringLimits) -> Self {
+        Self { pressure, limits, sends_per_look: 8, bytes_max: 256 << 20 }
+    }
+
+    /// Limits a process that has the tier.
+    pub fn limit(&self, limits: &mut node::Limits) {
+        limits.tiering = self.limits;
+        limits.turn.sends_per_look = self.sends_per_look;
     }
 
     /// The directive `maxmemory`: 0 where memory is not what values leave it for. Beside what the

@@ -13,19 +13,15 @@ use base::driver::Sent;
 use base::{ConnectionId, Driver};
 
 impl Core {
-    /// Sends what may leave to a client that was to be sent something.
+    /// Sends what may leave to one that stood in the list of [`Self::flush_later`].
     pub(crate) fn flush_client(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
-        let Some(session) = self.clients.sessions.get_mut(client) else { return };
-        session.flow.is_flushing = false;
-        if !session.flow.is_cut {
-            self.flush_session(driver, client);
-        }
-    }
-
-    fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let Self { clients, process, turn, .. } = self;
         let mut left = process.options.limits.turn.client_sent_bytes_max;
-        let session = clients.at_mut(client);
+        let Some(session) = clients.sessions.get_mut(client) else { return };
+        session.flow.is_flushing = false;
+        if session.flow.is_cut {
+            return;
+        }
         while !session.flow.kernel_is_full {
             let sendable = session.output.sendable_bytes();
             if sendable == 0 {

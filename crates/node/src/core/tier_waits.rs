@@ -23,6 +23,8 @@ pub(crate) struct TierWaits {
     /// Likewise for room, and for a snapshot.
     pub room_nanos: u64,
     pub snapshot_nanos: u64,
+    /// Requests that ran while others were answered, because their values had come.
+    pub amid_sending: u64,
     /// True if some were put off in the turn that began last, for each cause.
     room: bool,
     snapshot: bool,

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! wait → receive → poll the log, release → parse ready pipelines → prefetch → execute
-//!      → expire, time out → one append → send what may leave, and read what comes from the disk
+//!      → expire, time out → one append → send what may leave; amid it, execute reads whose values
+//!      came from the disk
 //! ```
 //! No step blocks but the wait (and, for a lone client, one inline sync where that is quicker than
-//! two thread switches). What "execute" does stands in `reactor/batch`, and the last
-//! step in `reactor/sending`.
+//! two thread switches). What "execute" does stands in `reactor/batch`, and the last step in
+//! `reactor/sending`.
 
 mod batch;
 mod resuming;
@@ -23,6 +24,7 @@ use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
 use shard::tiering::Tiering;
+use txlog::Gate;
 
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
@@ -199,11 +201,14 @@ impl Server {
         let is_behind = self.is_behind_libraries() && self.core.stopping.is_none();
         let is_flushed = !self.core.shard.engine.keyspace.has_flushed();
         let has_ended = self.core.shard.tiering.as_ref().is_some_and(Tiering::has_ended_reads);
-        let has_work =
-            has_work || has_ended || self.has_more_to_untrack || is_behind || !is_flushed;
-        // A read amid sending may have found that a key's time is over.
-        let has_work = has_work || self.core.shard.has_gathered() && !self.is_stalled();
+        // A read amid sending may have found that a key's time is over. A busy log says when it
+        // is not.
+        let has_gathered =
+            self.core.shard.has_gathered() && !matches!(self.core.shard.gate(), Gate::Wait);
+        let has_work = has_work || has_ended || has_gathered || self.has_more_to_untrack;
         if has_work
+            || is_behind
+            || !is_flushed
             || self.has_more_to_load
             || !self.core.clients.receiving.is_empty()
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
@@ -247,7 +252,7 @@ impl Server {
         self.core.leadership.is_lapsed
             || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
             || self.core.is_stalled_by_held()
-            || matches!(self.core.shard.gate(), txlog::Gate::Wait)
+            || matches!(self.core.shard.gate(), Gate::Wait)
     }
 
     fn take_event(&mut self, driver: &mut dyn Driver, event: Event) {

@@ -21,7 +21,8 @@
 //!   machine that a hypervisor had frozen does not serve by a clock that stood still meanwhile, if
 //!   anything tells it. All its instants are readings of one [`super::lease_clock`], which takes
 //!   nothing back. A challenger waits by the monotonic clock alone.
-//! - The holder looks at the clock after it executed and before it sends (see [`super`]).
+//! - The holder looks at the clock whenever it has executed and before it sends any of that (see
+//!   [`super`]).
 //! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
 //!   the place it predicted. That proves that nobody led meanwhile.
 

@@ -158,7 +158,7 @@ impl Machine {
     pub fn process(&self, entropy: u64, waker: &Waker) -> Server {
         let mut limits = self.limits.node;
         if let Some(tier) = &self.tier {
-            limits.tiering = tier.limits;
+            tier.limit(&mut limits);
         }
         let random = Random::stream(entropy, "tier");
         let disk = self.disk.for_process();

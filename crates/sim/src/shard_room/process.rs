@@ -274,7 +274,7 @@ impl Process {
         let mut driver = RoomDriver { driver, tether: Rc::clone(&tether) };
         let mut limits = world.limits.node;
         if let Some(tier) = &world.tier {
-            limits.tiering = tier.limits;
+            tier.limit(&mut limits);
         }
         // What is there ends with the process.
         let device = SimDisk::new(entropy);

@@ -39,6 +39,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("split units", sum(|outcome| outcome.seen.appended.split)),
         ("renewals amid such a unit", sum(|outcome| outcome.seen.appended.ahead)),
         ("inline commits", sum(|outcome| outcome.inline)),
+        ("requests that ran amid sending", sum(|outcome| outcome.amid_sending)),
         ("times of eviction", sum(|outcome| outcome.phases[0])),
         ("times FLUSHALL", sum(|outcome| outcome.phases[1])),
         ("values spilled", sum(|outcome| outcome.spilling.spilled)),

@@ -1,9 +1,9 @@
 //! Values that memory has no room for: nobody can tell from answers where they are, and a device
 //! that loses them costs lives of the server, but no value.
 
-use base::MonotonicNanos;
 use base::driver::Driver;
 use base::time::MILLISECOND;
+use base::{Clock, MonotonicNanos};
 use engine::cold::{ColdLimits, ColdStore};
 use engine::digest::Digest;
 use node::{Limits, Scratch, Server, Stop};
@@ -134,19 +134,23 @@ struct Single {
 
 impl Single {
     fn new(tier: Option<Tiered>) -> Self {
-        Self::over(NetworkFaults::benign(), tier)
+        let single = Self::with_network(tier, NetworkFaults::benign());
+        single.clock.hold_at(single.now);
+        single
     }
 
-    fn over(faults: NetworkFaults, tier: Option<Tiered>) -> Self {
+    /// One whose clocks go on.
+    fn with_network(tier: Option<Tiered>, faults: NetworkFaults) -> Self {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, 1, faults);
         let clock = SimClock::new(&timeline);
         let now = timeline.now();
-        clock.hold_at(now);
         let driver = SimDriver::listen(&network, "node", clock.clone(), 1);
         let config = tier.as_ref().map(|tier| tier.config(&[]));
         let mut limits = Limits::default();
-        limits.tiering = tier.map_or(limits.tiering, |tier| tier.limits);
+        if let Some(tier) = &tier {
+            tier.limit(&mut limits);
+        }
         let config = config.unwrap_or_else(|| config::Config::new(std::path::Path::new("/data")));
         let disk = SimDisk::new(1);
         let server = lone::server_with(config, limits, &clock, &disk, driver.waker());
@@ -198,13 +202,17 @@ impl Single {
     }
 
     fn line(&mut self, line: &str) -> Reply {
-        let words: Words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-        self.ask(&words)
+        self.ask(&words(line))
     }
 
     fn keyspace(&self) -> &engine::keyspace::Keyspace {
         &self.server.core.shard.engine.keyspace
     }
+}
+
+/// The words of a request.
+fn words(line: &str) -> Words {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
 /// A request as it is sent.
@@ -484,7 +492,7 @@ fn the_value_of_a_key_past_its_time_is_not_read() {
 fn with_large_values() -> Single {
     let limits = TieringLimits::default();
     let pressure = Pressure::Memory(LARGE_MEMORY);
-    let tier = Tiered { pressure, limits, bytes_max: 256 << 20 };
+    let tier = Tiered::large(pressure, limits);
     let mut single = Single::new(Some(tier));
     for number in 0..2000 {
         single.line(&format!("SET key{number} {}", "v".repeat(10_000)));
@@ -571,7 +579,7 @@ fn a_call_amid_a_script_that_needs_many_values_has_room_made_for_them() {
 fn a_call_amid_a_script_has_room_made_by_long_values_too() {
     let limits = TieringLimits { encoded_per_turn: 1 << 10, ..TieringLimits::default() };
     let pressure = Pressure::Memory(LARGE_MEMORY);
-    let mut single = Single::new(Some(Tiered { pressure, limits, bytes_max: 256 << 20 }));
+    let mut single = Single::new(Some(Tiered::large(pressure, limits)));
     for number in 0..400 {
         single.line(&format!("SET long{number} {}", "v".repeat(100_000)));
     }
@@ -606,30 +614,34 @@ fn what_is_flushed_gives_its_space_back() {
     }
 }
 
+/// A server that answers so slowly that a value comes meanwhile, and those that it answers beside
+/// its client. They have asked for nothing, its client for this; the values of its keys are cold.
+fn with_value_amid_sending(lines: &[&str]) -> (Single, Vec<SimClient>) {
+    let tier = Tiered::large(Pressure::AllCold, TieringLimits::default());
+    let tier = Tiered { sends_per_look: 1, ..tier };
+    let mut single = Single::with_network(Some(tier), NetworkFaults::whole());
+    single.line(&format!("SET text {}", "v".repeat(40)));
+    let members: Vec<_> = (0..100).map(|number| number.to_string()).collect();
+    single.line(&format!("PFADD many {}", members.join(" ")));
+    let others: Vec<_> = (0..8).map(|_| single.network.connect("node")).collect();
+    // The values reach the tier.
+    (0..100).for_each(|_| single.turn());
+    others.iter().for_each(|other| other.send(b"PING\r\n"));
+    lines.iter().for_each(|line| single.client.send(&encoded(&words(line))));
+    // The requests arrive; no turn has judged them.
+    single.timeline.pass(100 * MILLISECOND);
+    single.driver.send_nanos = 100 * MILLISECOND;
+    (single, others)
+}
+
 /// The answer to a request whose value comes while other clients are answered in the turn that
 /// judged it, and whether it leaves in that turn.
 fn answered_amid_sending(line: &str) -> (String, bool) {
-    let limits = TieringLimits::default();
-    let tier = Tiered { pressure: Pressure::AllCold, limits, bytes_max: 256 << 20 };
-    let (split_percent, short_receive_percent, short_send_percent) = (0, 0, 0);
-    let benign = NetworkFaults::benign();
-    let whole =
-        NetworkFaults { split_percent, short_receive_percent, short_send_percent, ..benign };
-    let mut single = Single::over(whole, Some(tier));
-    single.server.core.process.options.limits.turn.sends_between = 1;
-    single.line(&format!("SET text {}", "v".repeat(40)));
-    let others: Vec<_> = (0..8).map(|_| single.network.connect("node")).collect();
-    // It is written.
-    (0..100).for_each(|_| single.turn());
-    others.iter().for_each(|other| other.send(b"PING\r\n"));
-    let words: Words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    single.client.send(&encoded(&words));
-    // They arrive.
-    single.timeline.pass(100 * MILLISECOND);
-    single.driver.send_nanos = 100 * MILLISECOND;
+    let (mut single, others) = with_value_amid_sending(&[line]);
     single.turn();
     single.timeline.pass(100 * MILLISECOND);
     assert!(others.iter().all(|other| !other.received().is_empty()));
+    assert!(!single.server.core.shard.has_gathered(), "nothing was written amid sending");
     let mut answer = single.client.received();
     let is_at_once = !answer.is_empty();
     (0..10).for_each(|_| single.turn());
@@ -642,8 +654,29 @@ fn who_reads_is_answered_amid_sending_and_others_in_the_next_turn() {
     let number = |number: u32| format!(":{number}\r\n");
     assert_eq!(answered_amid_sending("GETRANGE text 39 50"), ("$1\r\nv\r\n".to_owned(), true));
     assert_eq!(answered_amid_sending("APPEND text v"), (number(41), false));
+    assert_eq!(answered_amid_sending("PFCOUNT many"), (number(100), false));
     let script = "EVAL_RO return(redis.call('STRLEN',KEYS[1])) 1 text";
     assert_eq!(answered_amid_sending(script), (number(40), false));
+}
+
+#[test]
+fn nothing_leaves_once_the_lease_is_over_amid_sending() {
+    let (mut single, others) = with_value_amid_sending(&["PING", "GETRANGE text 39 50"]);
+    lone::lead(&mut single.server, single.clock.moment(), 1000 * MILLISECOND);
+    single.driver.send_nanos = 1000 * MILLISECOND;
+    single.turn();
+    assert!(single.server.core.leadership.is_lapsed, "it was judged amid sending");
+    assert_eq!(single.server.core.process.ran_amid_sending(), 1);
+    single.driver.send_nanos = 0;
+    single.timeline.pass(100 * MILLISECOND);
+    let value = b"$1\r\nv\r\n";
+    assert!(!single.client.received().ends_with(value), "it was read under no lease");
+    let told = others.iter().filter(|other| !other.received().is_empty()).count();
+    assert!(told < others.len(), "answers leave as long as there are some");
+    (0..100).for_each(|_| single.turn());
+    assert!(single.client.received().ends_with(value), "the lease is renewed");
+    let told = told + others.iter().filter(|other| !other.received().is_empty()).count();
+    assert_eq!(told, others.len());
 }
 
 #[test]
@@ -699,7 +732,7 @@ fn a_long_value_on_its_way_is_finished_at_once_though_memory_is_not_short_any_mo
     let cold = ColdLimits { slice_bytes: 4 << 10, ..ColdLimits::default() };
     let limits = TieringLimits { cold, encoded_per_turn: 1 << 10, ..TieringLimits::default() };
     let pressure = Pressure::Memory(LARGE_MEMORY);
-    let tier = Tiered { pressure, limits, bytes_max: 256 << 20 };
+    let tier = Tiered::large(pressure, limits);
     let mut single = Single::new(Some(tier));
     for _ in 0..20 {
         single.line(&format!("RPUSH list{}", format!(" {}", "v".repeat(100)).repeat(100)));

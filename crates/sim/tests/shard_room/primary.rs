@@ -9,8 +9,7 @@ use engine::work::Pulse;
 use node::Scratch;
 use node::Server;
 use shard::Renewal;
-use shard::role::member::{Member, MemberId};
-use shard::role::state::{Roles, Terms};
+use shard::role::member::Member;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;
@@ -172,11 +171,7 @@ impl Primary {
             told: server.core.shard.durable().sequence,
         };
         server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
-        let lease_nanos = LEASE_MILLIS * MILLISECOND;
-        let terms = Terms { lease_nanos, jitter_nanos: 0, may_lead: true };
-        server.core.leadership.roles = Roles::new(MemberId([1; 20]), terms);
-        server.core.leadership.roles.bid(Moment::default());
-        server.core.leadership.roles.led();
+        lone::lead(&mut server, Moment::default(), LEASE_MILLIS * MILLISECOND);
         server.core.shard.renew_amid(Renewal::new(LEASE_MILLIS, &Member::default()));
         let work = &server.core.shard.engine.keyspace.work;
         work.set_steps_per_pulse(1);

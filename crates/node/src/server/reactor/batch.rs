@@ -103,15 +103,7 @@ impl Server {
             self.core.begin_lap();
         }
         let limits = self.core.process.options.limits.turn;
-        let lap = self.core.turn.lap;
-        let nanos = limits.nanos_max.saturating_sub(lap.since(self.core.turn.monotonic));
-        let mut share = Share {
-            requests: limits.requests_max,
-            reply_bytes: limits.reply_bytes_max,
-            // Whatever was done in this turn before.
-            nanos: nanos.max(limits.nanos_max.div_ceil(2)),
-            lap,
-        };
+        let mut share = Share::of_turn(&limits, self.core.turn.monotonic, self.core.turn.lap);
         let mut bytes_left = limits.bytes_max;
         let before = self.begin_round();
         // However many have what they waited for, others have their turn.

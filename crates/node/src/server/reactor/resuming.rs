@@ -1,6 +1,6 @@
 //! Requests that waited before they ran, and need not wait any more: values that have come, a pause
-//! that is over, a newest record that is known, room. They are judged again before others have
-//! their turn.
+//! that is over, a newest record that is known, room. They are judged again first in a turn, and
+//! some of them amid it.
 
 use super::share::Share;
 use crate::core::{Clients, Core};
@@ -31,7 +31,7 @@ impl Server {
 
     /// Executes the parked requests of the last `count` of those who need not wait any more, in the
     /// order in which that came about, as far as `left` allows, which is a part of the turn's
-    /// share; how many of them. Those before them were judged in this turn.
+    /// share; how many of them. Those before them stay as they are.
     pub(super) fn execute_resuming(
         &mut self,
         count: usize,

@@ -3,9 +3,6 @@
 use crate::limits::TurnLimits;
 use base::time::MonotonicNanos;
 
-/// The part of the time for a turn's commands that those may take besides that run amid sending.
-const AMID_PART: u64 = 4;
-
 /// What the rest of a turn may still execute.
 #[derive(Clone, Copy)]
 pub(super) struct Share {
@@ -17,12 +14,24 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// What a turn may execute amid sending.
+    /// What a turn that began at an instant may execute from now on.
+    pub fn of_turn(limits: &TurnLimits, began: MonotonicNanos, now: MonotonicNanos) -> Self {
+        let nanos = limits.nanos_max.saturating_sub(now.since(began));
+        Self {
+            requests: limits.requests_max,
+            reply_bytes: limits.reply_bytes_max,
+            // Whatever was done in this turn before.
+            nanos: nanos.max(limits.nanos_max.div_ceil(2)),
+            lap: now,
+        }
+    }
+
+    /// What a turn may execute amid sending, from an instant on that is set each time.
     pub fn amid_sending(limits: &TurnLimits) -> Self {
         Self {
             requests: limits.requests_max,
             reply_bytes: limits.reply_bytes_max,
-            nanos: limits.nanos_max.div_ceil(AMID_PART),
+            nanos: limits.amid_sending_nanos_max,
             lap: MonotonicNanos::default(),
         }
     }
