@@ -7,7 +7,7 @@ use crate::core::{Clients, Core};
 use crate::server::Server;
 
 impl Server {
-    /// Whoever waits was put off, in this turn or in those just before it.
+    /// True if every client that waits was put off, in this turn or in those just before it.
     pub(super) fn are_all_put_off(&self) -> bool {
         let Clients { ready, resuming, .. } = &self.core.clients;
         self.core.put_off > 0 && ready.len() + resuming.len() <= self.core.put_off

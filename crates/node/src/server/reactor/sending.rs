@@ -36,7 +36,7 @@ impl Server {
         if self.fetches.is_empty() || self.suspended.is_some() || share.is_used_up() {
             return;
         }
-        // The time that sending took is not the share's.
+        // The time of sending is not the share's.
         share.lap = self.core.lap_time();
         let count = self.take_arrived();
         share.take_time(self.core.lap_time());
@@ -64,8 +64,8 @@ impl Server {
         }
     }
 
-    /// Whether a client's parked request is given no more than a view of the keys. A script is not
-    /// such a one: it may be suspended.
+    /// Whether a client's parked request is a read: its function is given a view of the keys, and
+    /// no more. A script is none, even one that writes nothing, because it may be suspended.
     fn only_reads(&self, client: ConnectionId) -> bool {
         let session = self.core.clients.sessions.get(client);
         let blocked = session.and_then(|session| session.blocked.as_ref());

@@ -1,9 +1,9 @@
-//! How much of a turn is left.
+//! The budget of a turn of the loop, and how it is spent.
 
 use crate::limits::TurnLimits;
 use base::time::MonotonicNanos;
 
-/// What the rest of a turn may still execute.
+/// A turn's budget: the requests, bytes of replies and nanoseconds that are left for executing.
 #[derive(Clone, Copy)]
 pub(super) struct Share {
     pub requests: usize,
@@ -14,7 +14,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// What a turn that began at an instant may execute from now on.
+    /// The budget of a turn that began at `began`, from now on.
     pub fn of_turn(limits: &TurnLimits, began: MonotonicNanos, now: MonotonicNanos) -> Self {
         let nanos = limits.nanos_max.saturating_sub(now.since(began));
         Self {
@@ -26,7 +26,8 @@ impl Share {
         }
     }
 
-    /// What a turn may execute amid sending, from an instant on that is set each time.
+    /// The budget for requests that run amid sending. Whoever spends of it sets `lap` first: the
+    /// time of sending does not count.
     pub fn amid_sending(limits: &TurnLimits) -> Self {
         Self {
             requests: limits.requests_max,
