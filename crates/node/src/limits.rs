@@ -95,10 +95,13 @@ pub struct TurnLimits {
     /// can ask for much. About 1 ms of copying; a guess.
     pub reply_bytes_max: usize,
     /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
-    /// a client has pipelined may take seconds each, and a hundred clients may delete a hundred
-    /// keys each. The last one may overshoot. With what a turn does beside them it takes less than
-    /// 2 ms then.
+    /// a client has pipelined may take seconds each. The last one may overshoot. A hundred clients
+    /// with a pipeline of 16 are all served in one turn, which saves a twentieth of their time.
     pub nanos_max: u64,
+    /// The same where there is a tier, whose values are given out between turns and amid sending: a
+    /// hundred clients may delete a hundred cold keys each. With what a turn does beside them it
+    /// takes less than 2 ms then.
+    pub tiered_nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
     pub client_sent_bytes_max: usize,
@@ -106,8 +109,8 @@ pub struct TurnLimits {
     /// that finds none is a lock and some comparisons, beside 8 calls of the system. A guess.
     pub sends_per_look: usize,
     /// How long requests that run amid sending may take together, in nanoseconds, beside
-    /// `nanos_max`. Of the other limits on what is executed and sent there is as much again for
-    /// them. A quarter of `nanos_max`; a guess.
+    /// `tiered_nanos_max`. Of the other limits on what is executed and sent there is as much again
+    /// for them. A quarter of that one; a guess.
     pub amid_sending_nanos_max: u64,
     /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
     /// meanwhile. A few milliseconds of copying; a guess.
@@ -150,7 +153,8 @@ impl Default for Limits {
                 requests_max: 4096,
                 bytes_max: 1 << 20,
                 reply_bytes_max: 4 << 20,
-                nanos_max: 800_000,
+                nanos_max: 10_000_000,
+                tiered_nanos_max: 800_000,
                 client_sent_bytes_max: 4 << 20,
                 sends_per_look: 8,
                 amid_sending_nanos_max: 200_000,

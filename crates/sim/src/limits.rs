@@ -61,6 +61,7 @@ const SMALL: &[Small] = small! {
     node.turn.reply_bytes_max = 1;
     node.turn.reply_bytes_max = 100;
     node.turn.nanos_max = 1;
+    node.turn.tiered_nanos_max = 1;
     node.turn.client_sent_bytes_max = 50;
     node.turn.amid_sending_nanos_max = 1;
     node.turn.received_bytes_max = 1;

@@ -103,7 +103,8 @@ impl Server {
             self.core.begin_lap();
         }
         let limits = self.core.process.options.limits.turn;
-        let mut share = Share::of_turn(&limits, self.core.turn.monotonic, self.core.turn.lap);
+        let (has_tier, turn) = (self.core.has_cold(), &self.core.turn);
+        let mut share = Share::of_turn(&limits, has_tier, turn.monotonic, turn.lap);
         let mut bytes_left = limits.bytes_max;
         let before = self.begin_round();
         // However many have what they waited for, others have their turn.

@@ -15,13 +15,19 @@ pub(super) struct Share {
 
 impl Share {
     /// The budget of a turn that began at `began`, from now on.
-    pub fn of_turn(limits: &TurnLimits, began: MonotonicNanos, now: MonotonicNanos) -> Self {
-        let nanos = limits.nanos_max.saturating_sub(now.since(began));
+    pub fn of_turn(
+        limits: &TurnLimits,
+        has_tier: bool,
+        began: MonotonicNanos,
+        now: MonotonicNanos,
+    ) -> Self {
+        let nanos_max = if has_tier { limits.tiered_nanos_max } else { limits.nanos_max };
+        let nanos = nanos_max.saturating_sub(now.since(began));
         Self {
             requests: limits.requests_max,
             reply_bytes: limits.reply_bytes_max,
             // Whatever was done in this turn before.
-            nanos: nanos.max(limits.nanos_max.div_ceil(2)),
+            nanos: nanos.max(nanos_max.div_ceil(2)),
             lap: now,
         }
     }
