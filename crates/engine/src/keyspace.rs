@@ -268,6 +268,7 @@ impl Keyspace {
     }
 
     /// Notes in the entry's access word that it was used now.
+    #[inline]
     pub fn touch(&self, entry: EntryRef<'_>, now: UnixMillis) {
         entry.set_access(crate::access::touched(entry.access(), now, &self.settings));
         if self.cold.is_some() {

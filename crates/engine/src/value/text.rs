@@ -22,6 +22,7 @@ impl<'a> StringValue<'a> {
     ///
     /// # Errors
     /// WRONGTYPE if the entry holds a collection.
+    #[inline]
     pub fn of(entry: EntryRef<'a>) -> Result<Self, Refusal> {
         match entry.value() {
             ValueRef::Bytes(bytes) => Ok(Self::Bytes(bytes)),

@@ -58,6 +58,7 @@ impl Scratch {
         self.words.shrink_to(KEPT_WORDS_BYTES_MAX);
     }
 
+    #[inline(always)]
     fn args<'a>(&'a self, parsed: &Parsed, bytes: &'a [u8]) -> Args<'a> {
         let source = match &parsed.words {
             Some(words) => &self.words[words.clone()],
