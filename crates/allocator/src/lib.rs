@@ -54,6 +54,15 @@ pub fn give_back_in_background() -> Result<(), String> {
     write(c"background_thread", true)
 }
 
+/// What the calling thread allocates comes from an arena that no other thread allocates from. A
+/// thread that shares one waits for its locks, and so for a core that whoever has one was taken off.
+///
+/// # Errors
+/// jemalloc's error number, and what was asked of it.
+pub fn take_an_arena() -> Result<(), String> {
+    write(c"thread.arena", slow::create(c"arenas.create")?)
+}
+
 /// Has freed pages go back when nobody wanted them for so long.
 ///
 /// # Errors
@@ -114,6 +123,29 @@ mod tests {
     fn the_allocator_takes_what_it_is_asked() {
         give_back_in_background().unwrap();
         give_back_now().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_takes_an_arena_has_it_alone() {
+        let arena_of_thread = || {
+            let mut number = 0_u32;
+            let mut bytes = size_of_val(&number);
+            // SAFETY: the name is a C string; the answer has room for the number that it is.
+            let outcome = unsafe {
+                let answer = ptr::from_mut(&mut number).cast();
+                let name = c"thread.arena".as_ptr();
+                tikv_jemalloc_sys::mallctl(name, answer, &raw mut bytes, ptr::null_mut(), 0)
+            };
+            assert_eq!(outcome, 0);
+            number
+        };
+        take_an_arena().unwrap();
+        let own = arena_of_thread();
+        std::thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| assert_ne!(arena_of_thread(), own));
+            }
+        });
     }
 
     #[test]

@@ -347,7 +347,7 @@ pub(crate) fn empty_caches() {
 }
 
 /// Makes an arena or a cache; its number.
-fn create(name: &std::ffi::CStr) -> Result<c_uint, String> {
+pub(crate) fn create(name: &std::ffi::CStr) -> Result<c_uint, String> {
     let mut number: c_uint = 0;
     let mut bytes = size_of::<c_uint>();
     // SAFETY: the name is a C string; the answer has room for the number that both commands

@@ -12,9 +12,15 @@ use world::tls::Tls;
 #[global_allocator]
 static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
 
-/// Has freed pages given back while the server does something else, or nothing.
+/// Has freed pages given back while the server does something else, or nothing. The calling thread,
+/// which serves clients, waits for no lock that another one allocates under.
 #[cfg(feature = "jemalloc")]
 pub fn start() {
+    if let Err(error) = allocator::take_an_arena() {
+        tracing::warn!(
+            "threads that allocate may keep the one that serves clients waiting: {error}"
+        );
+    }
     if let Err(error) = allocator::give_back_in_background() {
         tracing::warn!("freed memory goes back to the system only while commands run: {error}");
     }

@@ -5,6 +5,11 @@
 //! loop polls them. The loop is woken by the first outcome that lies there, and not by those that
 //! join it.
 //!
+//! The loop waits for no lock that one of these threads has: one that was taken off its core amid
+//! the few instructions under it may not have it back for milliseconds, where threads are many and
+//! cores are few. What the loop could not hand over or take then it tries again in its next turn,
+//! for which it wakes itself.
+//!
 //! Short reads can go past these threads: see [`crate::disk_ring`].
 
 use crate::disk_ring::{self, Ring};
@@ -12,7 +17,8 @@ use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskRead, DiskTicket};
 use base::driver::Waker;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 
 /// Threads with one queue, a pool in the sense of [`DiskQueue`]. Replies wait for their jobs, so
@@ -25,6 +31,8 @@ pub struct ThreadDiskPool {
     keeps_back: bool,
     submitted: u64,
     received: u64,
+    /// Jobs that were submitted while a thread had the queue.
+    kept: Vec<(DiskTicket, DiskJob)>,
     /// Outcomes received while draining, not yet polled.
     ready: Vec<(DiskTicket, DiskOutcome)>,
     threads: Vec<JoinHandle<()>>,
@@ -40,6 +48,8 @@ struct Shared {
 /// What has ended, until the loop polls it.
 pub(crate) struct Outcomes {
     done: Mutex<Done>,
+    /// The loop is woken when more lie there than this.
+    sleeps_until: AtomicUsize,
     /// There is an outcome.
     has_done: Condvar,
     waker: Waker,
@@ -55,8 +65,6 @@ struct Todo {
 #[derive(Default)]
 struct Done {
     outcomes: Vec<(DiskTicket, DiskOutcome)>,
-    /// The loop is woken when more lie there than this.
-    sleeps_until: usize,
     /// A job panicked: its outcome never comes.
     is_broken: bool,
     /// Somebody waits for an outcome.
@@ -79,6 +87,7 @@ impl ThreadDiskPool {
             has_todo: Condvar::new(),
             outcomes: Arc::new(Outcomes {
                 done: Mutex::default(),
+                sleeps_until: AtomicUsize::new(0),
                 has_done: Condvar::new(),
                 waker,
             }),
@@ -89,6 +98,7 @@ impl ThreadDiskPool {
             keeps_back: false,
             submitted: 0,
             received: 0,
+            kept: Vec::new(),
             ready: Vec::new(),
             threads: Vec::new(),
         };
@@ -122,12 +132,38 @@ impl ThreadDiskPool {
     }
 }
 
+impl ThreadDiskPool {
+    /// Hands over the jobs that were kept, unless a thread has the queue now.
+    fn hand_over(&mut self) {
+        if self.kept.is_empty() {
+            return;
+        }
+        match try_lock(&self.shared.todo) {
+            Some(todo) => give(&mut self.kept, todo, &self.shared.has_todo),
+            None => self.shared.outcomes.waker.wake(),
+        }
+    }
+
+    /// As [`Self::hand_over`], however long it takes.
+    fn hand_over_all(&mut self) {
+        give(&mut self.kept, lock(&self.shared.todo), &self.shared.has_todo);
+    }
+}
+
+/// Puts jobs into the queue, and wakes as many threads.
+fn give(kept: &mut Vec<(DiskTicket, DiskJob)>, mut todo: MutexGuard<'_, Todo>, has_todo: &Condvar) {
+    let count = kept.len();
+    todo.jobs.extend(kept.drain(..));
+    drop(todo);
+    (0..count).for_each(|_| has_todo.notify_one());
+}
+
 impl DiskQueue for ThreadDiskPool {
     fn submit(&mut self, job: DiskJob) -> DiskTicket {
         self.submitted += 1;
         let ticket = DiskTicket(self.submitted);
-        lock(&self.shared.todo).jobs.push_back((ticket, job));
-        self.shared.has_todo.notify_one();
+        self.kept.push((ticket, job));
+        self.hand_over();
         ticket
     }
 
@@ -161,21 +197,28 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        self.hand_over();
         self.begin_reads();
         done.append(&mut self.ready);
         // The loop asks in every turn, and mostly nothing is under way.
-        if self.received < self.submitted {
-            let before = done.len();
-            done.append(&mut self.shared.outcomes.whole().outcomes);
-            self.received += (done.len() - before) as u64;
+        if self.received == self.submitted {
+            return;
         }
+        let Some(mut ended) = try_lock(&self.shared.outcomes.done) else {
+            return self.shared.outcomes.waker.wake();
+        };
+        assert!(!ended.is_broken, "a disk job panicked");
+        self.received += ended.outcomes.len() as u64;
+        done.append(&mut ended.outcomes);
     }
 
     fn drain(&mut self) {
+        self.hand_over_all();
         self.begin_reads();
         while self.received < self.submitted {
             let outcomes = &self.shared.outcomes;
-            let mut done = outcomes.whole();
+            let mut done = lock(&outcomes.done);
+            assert!(!done.is_broken, "a disk job panicked");
             while done.outcomes.is_empty() {
                 done.is_awaited = true;
                 done = outcomes.has_done.wait(done).unwrap_or_else(PoisonError::into_inner);
@@ -190,6 +233,7 @@ impl DiskQueue for ThreadDiskPool {
 
 impl Drop for ThreadDiskPool {
     fn drop(&mut self) {
+        self.hand_over_all();
         lock(&self.shared.todo).is_closed = true;
         self.shared.has_todo.notify_all();
         for thread in self.threads.drain(..) {
@@ -226,9 +270,10 @@ impl Outcomes {
     /// Lays outcomes there, and wakes the loop if there are enough now and were not before.
     pub fn put(&self, outcomes: impl IntoIterator<Item = (DiskTicket, DiskOutcome)>) {
         let mut done = lock(&self.done);
-        let slept = done.outcomes.len() <= done.sleeps_until;
+        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
+        let slept = done.outcomes.len() <= sleeps_until;
         done.outcomes.extend(outcomes);
-        let wakes = slept && done.outcomes.len() > done.sleeps_until;
+        let wakes = slept && done.outcomes.len() > sleeps_until;
         let is_awaited = done.is_awaited;
         drop(done);
         // A call of the system, whether or not anybody waits.
@@ -240,14 +285,13 @@ impl Outcomes {
         }
     }
 
-    /// From now on the loop is woken when so many outcomes lie there; now, if they do.
+    /// From now on the loop is woken when so many outcomes lie there; now, if they may.
     fn wake_from(&self, outcomes: usize) {
-        let mut done = lock(&self.done);
-        let slept = done.outcomes.len() <= done.sleeps_until;
-        done.sleeps_until = outcomes.saturating_sub(1);
-        let wakes = slept && done.outcomes.len() > done.sleeps_until;
-        drop(done);
-        if wakes {
+        let sleeps_until = outcomes.saturating_sub(1);
+        self.sleeps_until.store(sleeps_until, Ordering::SeqCst);
+        // Whoever has the outcomes now may have gone by what was there before.
+        let lie_there = try_lock(&self.done).map(|done| done.outcomes.len());
+        if lie_there.is_none_or(|count| count > sleeps_until) {
             self.waker.wake();
         }
     }
@@ -257,13 +301,6 @@ impl Outcomes {
         lock(&self.done).is_broken = true;
         self.has_done.notify_one();
         self.waker.wake();
-    }
-
-    /// The outcomes, of which none will be missing.
-    fn whole(&self) -> MutexGuard<'_, Done> {
-        let done = lock(&self.done);
-        assert!(!done.is_broken, "a disk job panicked");
-        done
     }
 }
 
@@ -283,12 +320,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`lock`], unless somebody has it now.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -300,6 +345,49 @@ mod tests {
 
     fn pool(threads: usize) -> ThreadDiskPool {
         ThreadDiskPool::start("pool-test", threads, idle()).expect("there are threads")
+    }
+
+    #[test]
+    fn who_submits_and_polls_waits_for_no_thread_and_is_woken_to_try_again() {
+        let (wake, has_woken) = channel();
+        let wake = Mutex::new(wake);
+        let waker = Waker(Arc::new(move || lock(&wake).send(()).expect("the test listens")));
+        let mut pool = ThreadDiskPool::start("pool-test", 2, waker).expect("there are threads");
+        let shared = Arc::clone(&pool.shared);
+        let todo = lock(&shared.todo);
+        let tickets: Vec<_> =
+            (0..3_u64).map(|number| pool.submit(Box::new(move || Box::new(number)))).collect();
+        assert_eq!(has_woken.try_iter().count(), 3);
+        drop(todo);
+        let mut done = Vec::new();
+        let ended = lock(&shared.outcomes.done);
+        pool.poll(&mut done);
+        assert!(done.is_empty());
+        assert!(has_woken.try_iter().count() > 0);
+        drop(ended);
+        while done.len() < 3 {
+            pool.poll(&mut done);
+            let is_all = done.len() == 3;
+            assert!(is_all || has_woken.recv_timeout(PATIENCE).is_ok(), "nobody wakes the loop");
+        }
+        let mut got: Vec<_> = done.iter().map(|(ticket, _)| *ticket).collect();
+        got.sort_unstable();
+        assert_eq!(got, tickets);
+    }
+
+    #[test]
+    fn jobs_that_were_kept_run_when_the_pool_is_dropped() {
+        let mut pool = pool(1);
+        let shared = Arc::clone(&pool.shared);
+        let (ended, has_ended) = channel();
+        let todo = lock(&shared.todo);
+        pool.submit(Box::new(move || {
+            ended.send(()).expect("the test waits");
+            Box::new(())
+        }));
+        drop(todo);
+        drop(pool);
+        has_ended.try_recv().expect("it has run");
     }
 
     #[test]
