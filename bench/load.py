@@ -23,7 +23,9 @@ COMMANDS = {
     "incr": ("INCR", "counter:__rand_int__"),
     "lpush": ("LPUSH", "mylist", "__value__"),
     "hset": ("HSET", "myhash", "element:__rand_int__", "__value__"),
+    "sadd": ("SADD", "myset", "element:__rand_int__"),
     "zadd": ("ZADD", "myzset", "__rand_int__", "element:__rand_int__"),
+    "mset": ("MSET", *("key:__rand_int__", "__value__") * 10),
 }
 
 
@@ -35,19 +37,22 @@ UPKEEP_SECONDS_MAX = 600
 class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
-    `test` is one of COMMANDS, or names `command`. `before` are requests that prepare it.
-    `value` is the length of a value, in bytes. `upkeep`: what a server does now and then to keep its log
-    short begins with it.
+    `test` is one of COMMANDS, or names `command`: words, or commands by their weight in a mix. `before` are
+    requests that prepare it, for each server anew. `value` is the length of a value, in bytes; random numbers
+    are below `keys`. `beside_logs`: servers that sync a log of their own are asked too. `upkeep`: what a
+    server does now and then to keep its log short begins with it.
     """
 
     test: str
     connections: int
     pipeline: int
     requests: int
-    command: tuple = ()
-    before: tuple = ()
+    command: tuple | dict = ()
+    before: object = ()
     value: int = VALUE_BYTES
+    keys: int = KEYS
     tls: bool = False
+    beside_logs: bool = False
     upkeep: bool = False
 
     def scaled(self, scale):
@@ -58,6 +63,16 @@ class Cell:
         kind = f" of {self.value} B" * (self.value != VALUE_BYTES) + " over TLS" * self.tls
         kind += ", a snapshot beside" * self.upkeep
         return f"{self.test.upper()} {self.connections} × {self.pipeline}{kind}"
+
+    @property
+    def load(self):
+        """What the load generator is told to send."""
+        words = self.command or COMMANDS[self.test]
+        if isinstance(words, dict):
+            words = [word for command, weight in words.items()
+                     for word in ("--command", command, "--weight", str(weight))]
+        return ["--connections", str(self.connections), "--pipeline", str(self.pipeline),
+                "--value", str(self.value), "--keyspace", str(self.keys), *words]
 
 
 @dataclasses.dataclass
@@ -74,16 +89,12 @@ class Sample:
 
 
 def measure(server, cell):
-    """Runs the load once."""
-    if cell.before:
-        fill(server.port, cell.before)
+    """Runs the load once, on a server that has what the cell needs before."""
     before = server.cpu_seconds()
     port, speak = server.port, ()
     if cell.tls:
         port, speak = server.tls_port, ("--ca", str(server.authority.file("ca.crt")))
-    seen = generate(port, *speak, "--connections", str(cell.connections),
-                    "--pipeline", str(cell.pipeline), "--requests", str(cell.requests),
-                    "--value", str(cell.value), *(cell.command or COMMANDS[cell.test]))
+    seen = generate(port, *speak, "--requests", str(cell.requests), *cell.load)
     cpu = server.cpu_seconds() - before
     return Sample(seen["requests_per_second"], seen["p50_ms"], seen["p99_ms"],
                   cpu / cell.requests * 1e6, seen["cpu_seconds"] / cell.requests * 1e6, seen["idle"])
@@ -109,6 +120,33 @@ def benchmark(port, *arguments, core=LOAD_CORE):
     if ran.returncode != 0 or not rows:
         raise SystemExit(f"{' '.join(line)} failed: {ran.stdout[-500:]}{ran.stderr[-500:]}")
     return rows[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Strings:
+    """Requests that set keys of this name and number to values of so many bytes."""
+
+    key: str
+    count: int
+    value_bytes: int
+
+    def __iter__(self):
+        value = b"x" * self.value_bytes
+        return ((b"SET", b"%s:%012d" % (self.key.encode(), n), value) for n in range(self.count))
+
+
+@dataclasses.dataclass(frozen=True)
+class Fields:
+    """Requests that give a hash so many fields, of 100 bytes each."""
+
+    key: str
+    count: int
+
+    def __iter__(self, together=100):
+        value = b"x" * VALUE_BYTES
+        return ((b"HSET", self.key, *(part for n in range(first, first + together)
+                                      for part in (b"element:%012d" % n, value)))
+                for first in range(0, self.count, together))
 
 
 def fill(port, requests, batch=1000):
@@ -167,6 +205,19 @@ def small_hashes(count):
     """Five fields each, 66 bytes of payload."""
     return ((b"HSET", b"key:%012d" % n, b"name", b"n%08d" % n, b"age", b"41", b"city", b"Utrecht",
              b"mail", b"m%08d" % n, b"seen", b"1700000000") for n in range(count))
+
+
+def one_hash(count, together=100):
+    """Names and values of 16 bytes."""
+    return ((b"HSET", b"hash", *(part for n in range(first, first + together)
+                                 for part in (b"field:%010d" % n, b"value:%010d" % (n * 7919))))
+            for first in range(0, count, together))
+
+
+def one_list(count, together=100):
+    """Items of 16 bytes."""
+    return ((b"RPUSH", b"list", *(b"item:%011d" % n for n in range(first, first + together)))
+            for first in range(0, count, together))
 
 
 def sorted_set(count):

@@ -10,9 +10,13 @@ CONTENTS = {
     "16 B key + 100 B string": (2_000_000, 116, lambda n: load.strings(n, 100)),
     "16 B key + 500 B string": (1_000_000, 516, lambda n: load.strings(n, 500)),
     "hash of 5 fields": (500_000, 66, load.small_hashes),
+    "hash, a field": (1_000_000, 32, load.one_hash),
+    "list, an item": (2_000_000, 16, load.one_list),
     "sorted set, a member": (1_000_000, 24, load.sorted_set),
     "set of integers, a member": (10_000_000, 8, load.integer_set),
 }
+
+SUBJECTS = [subjects.KILN, *subjects.WITHOUT_LOG]
 
 
 def run(options, note):
@@ -21,7 +25,7 @@ def run(options, note):
     for content, (count, payload, make) in CONTENTS.items():
         count = max(10_000, int(count * options.scale))
         row = found.setdefault(content, {"items": count, "payload": payload})
-        for subject in (subjects.KILN, subjects.REDIS):
+        for subject in subjects.present(SUBJECTS):
             with subject.server() as server:
                 empty = server.resident_bytes()
                 load.fill(server.port, make(count))

@@ -1,7 +1,9 @@
 """The servers that are compared, each pinned to core 0. The load runs on core 1."""
 
 import dataclasses
+import os
 import pathlib
+import shlex
 import sys
 import time
 
@@ -25,11 +27,20 @@ class Subject:
     upkeep: tuple = ()
     saves_first: bool = False
 
+    @property
+    def is_there(self):
+        """Whether its program is: a peer may be missing."""
+        return os.access(self.program, os.X_OK)
+
+    @property
+    def program(self):
+        return shlex.split(self.command)[0]
+
     def server(self, authority=None):
         """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
         wrapper = ["taskset", "-c", SERVER_CORE]
-        if self.name == "floor":
-            return Floor(self.command, wrapper=wrapper)
+        if self.name == FLOOR_NAME:
+            return Floor(self.command, self.arguments, wrapper=wrapper)
         if authority:
             return TlsServer(self.command, authority, *self.arguments, "--tls-auth-clients", "no",
                              wrapper=wrapper)
@@ -37,10 +48,10 @@ class Subject:
 
 
 class Floor(Server):
-    """The server that does no work knows no option but its port."""
+    """The server that does no work knows no option but its port and the length of what it answers."""
 
     def line(self):
-        return [*self.wrapper, *self.command, "--port", str(self.port)]
+        return [*self.wrapper, *self.command, "--port", str(self.port), *self.arguments]
 
     def wait_ready(self, seconds=60.0):
         """It answers +OK to PING."""
@@ -57,11 +68,34 @@ class Floor(Server):
 RELEASE = paths.ROOT / "target" / "release"
 NO_SNAPSHOTS = ("--save", "")
 
+PEERS = paths.CACHE / "peers"
+ALWAYS = (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always",
+          "--auto-aof-rewrite-percentage", "0")
+REWRITE = ("BGREWRITEAOF",)
+
 # The next snapshot falls due by what the log has grown since this one.
 KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", upkeep=("BGSAVE",), saves_first=True)
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
-REDIS_ALWAYS = Subject("redis always", paths.stock_command(),
-                       (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always",
-                        "--auto-aof-rewrite-percentage", "0"),
-                       upkeep=("BGREWRITEAOF",))
-FLOOR = Subject("floor", str(RELEASE / "examples" / "floor"))
+VALKEY = Subject("valkey", str(PEERS / "valkey-server"), NO_SNAPSHOTS)
+REDIS_8 = Subject("redis 8", str(PEERS / "redis-server"), NO_SNAPSHOTS)
+REDIS_ALWAYS = Subject("redis always", REDIS.command, ALWAYS, upkeep=REWRITE)
+VALKEY_ALWAYS = Subject("valkey always", VALKEY.command, ALWAYS, upkeep=REWRITE)
+REDIS_8_ALWAYS = Subject("redis 8 always", REDIS_8.command, ALWAYS, upkeep=REWRITE)
+
+# What Kiln is measured beside: none of them keeps a log, and all of them do.
+WITHOUT_LOG = [REDIS, VALKEY, REDIS_8]
+WITH_LOG = [REDIS_ALWAYS, VALKEY_ALWAYS, REDIS_8_ALWAYS]
+
+FLOOR_NAME = "floor"
+
+
+def floor(value_bytes):
+    """The server that does no work and answers GET with so many bytes."""
+    return Subject(FLOOR_NAME, str(RELEASE / "examples" / "floor"), ("--reply-bytes", str(value_bytes)))
+
+
+FLOOR = floor(100)
+
+
+def present(subjects):
+    return [subject for subject in subjects if subject.is_there]
