@@ -13,7 +13,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"kiln": "#c2410c", "redis": "#64748b", "redis always": "#1d4ed8", "floor": "#d4d4d4"}
+COLOURS = {"kiln": "#c2410c", "redis": "#64748b", "valkey": "#0f766e", "redis 8": "#a16207", "redis always": "#1d4ed8",
+           "valkey always": "#38bdf8", "redis 8 always": "#7c3aed", "floor": "#d4d4d4"}
 
 
 def bars(axes, groups, title, unit, colours=None):
@@ -23,13 +24,14 @@ def bars(axes, groups, title, unit, colours=None):
     """
     colours = colours or COLOURS
     names = [name for name in colours if any(name in row for row in groups.values())]
-    width = 0.8 / max(1, len(names))
+    width, labelled = 0.8 / max(1, len(names)), set()
     for index, name in enumerate(names):
         for place, row in enumerate(groups.values()):
             if name in row:
                 middle = statistics.median(row[name])
                 axes.bar(place + index * width, middle, width, color=colours[name],
-                         label=name if place == 0 else None)
+                         label=None if name in labelled else name)
+                labelled.add(name)
                 axes.vlines(place + index * width, min(row[name]), max(row[name]), color="black")
     axes.set_xticks([place + 0.4 - width / 2 for place in range(len(groups))])
     axes.set_xticklabels(groups, rotation=25, ha="right", fontsize=8)
@@ -40,20 +42,23 @@ def bars(axes, groups, title, unit, colours=None):
 
 
 def throughput(found, target):
-    figure, (above, below) = plt.subplots(2, 1, figsize=(11, 9))
-    for axes, field, title, unit, factor in (
-            (above, "requests_per_second", "Throughput", "thousand requests/s", 1e-3),
-            (below, "cpu_seconds_per_million", "Server CPU", "CPU-seconds per million", 1)):
-        groups = {cell: {name: [sample[field] * factor for sample in samples]
-                         for name, samples in row.items()} for cell, row in found.items()}
-        bars(axes, groups, title, unit)
+    """The rows that there are of every command; the others stand in the tables."""
+    figure, axes = plt.subplots(3, 1, figsize=(14, 14))
+    for place, (pipeline, field, title, unit, factor) in zip(axes, (
+            (16, "requests_per_second", "Throughput", "thousand requests/s", 1e-3),
+            (16, "cpu_seconds_per_million", "Server CPU", "CPU-seconds per million", 1),
+            (1, "cpu_seconds_per_million", "Server CPU without a pipeline", "CPU-seconds per million", 1)),
+            strict=True):
+        end = f" 100 × {pipeline}"
+        groups = {cell: {name: [sample[field] * factor for sample in samples] for name, samples in row.items()}
+                  for cell, row in found.items() if cell.endswith(end)}
+        bars(place, groups, title, unit)
     save(figure, target)
 
 
 def memory(found, target):
-    figure, axes = plt.subplots(figsize=(9, 4.5))
-    groups = {content: {name: [row[name]] for name in ("kiln", "redis")}
-              for content, row in found.items()}
+    figure, axes = plt.subplots(figsize=(11, 4.5))
+    groups = {content: {name: [row[name]] for name in COLOURS if name in row} for content, row in found.items()}
     bars(axes, groups, "Memory an item", "bytes")
     save(figure, target)
 
