@@ -155,7 +155,8 @@ def start(stack, chosen, authority=None):
     for subject in chosen:
         server = servers[subject] = stack.enter_context(subject.server(authority))
         if subject.name != subjects.FLOOR_NAME:
-            load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
+            load.generate(server.port, "--connections", "4", "--pipeline", "64", "--ascending", "0",
+                          "--requests", str(load.KEYS), "--value", str(load.VALUE_BYTES), *load.COMMANDS["set"])
     return servers
 
 
