@@ -9,7 +9,7 @@ export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
 # services that keep logs.
 TRIAL = $(CARGO) build --profile trial -p kiln --no-default-features
 
-.PHONY: run run-ha build quick check test test-long bench bench-shard bench-evaluations bench-tiers install
+.PHONY: run run-ha build quick check test test-long bench bench-shard bench-evaluations bench-tiers bench-paper install
 
 # Serves on 6379, durable in ./data.
 run:
@@ -68,6 +68,11 @@ bench-evaluations: install
 bench-tiers: install
 	tests/install memcached
 	bench/tiers
+
+# Section 6.1 of the MemoryDB paper: throughput at saturation, latency against offered load, and one shard's MB/s, beside
+# Redis and Valkey; likewise, an hour.
+bench-paper: install
+	bench/paper
 
 install:
 	tests/install

@@ -1,0 +1,64 @@
+"""The servers that are measured as section 6.1 of the MemoryDB paper does: Redis and Valkey, which keep no log, and
+Kiln over a directory and over JetStream. All of a turn stay up, idle but for the one that is asked.
+"""
+
+import contextlib
+import os
+
+import load
+import subjects
+from cost import wait_until_writable
+from harness import paths
+from logs import LOGS
+
+REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM = "redis", "valkey", "kiln, file", "kiln, jetstream"
+NAMES = (REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM)
+KILNS = {KILN_FILE: "directory", KILN_JETSTREAM: "jetstream"}
+PEERS = {REDIS: subjects.REDIS, VALKEY: subjects.Subject("valkey", paths.valkey_command(), subjects.NO_SNAPSHOTS)}
+
+# What a server does of itself after a row takes a moment.
+REST_SECONDS = 0.5
+
+
+@contextlib.contextmanager
+def started(names):
+    """{name: server}. Whoever keeps a log has the load's core."""
+    with contextlib.ExitStack() as stack:
+        os.sched_setaffinity(0, {int(subjects.LOAD_CORE)})
+        yield {name: stack.enter_context(served(name)) for name in names}
+
+
+def served(name):
+    """One of them, to be started by `with`."""
+    return kiln(KILNS[name]) if name in KILNS else PEERS[name].server()
+
+
+@contextlib.contextmanager
+def kiln(log_name):
+    """A primary that leads a new log."""
+    with LOGS[log_name]() as log:
+        server = subjects.KILN.server()
+        server.arguments += log.shard()(server.directory, 0)
+        with server:
+            wait_until_writable(server)
+            yield server
+
+
+def fill(server, keys):
+    """Keys from 0 on, so that a GET of any number below `keys` finds one."""
+    load.generate(server.port, "--connections", "4", "--pipeline", "64", "--requests", str(keys), "--ascending", "0",
+                  *load.COMMANDS["set"])
+
+
+def settle(servers, name):
+    """Has a Kiln take a snapshot before a row that writes: by itself it takes none within a minute of its last, so
+    none falls into that row."""
+    if name in KILNS:
+        load.save(servers[name])
+
+
+def in_turn(names, turn, row):
+    """The names, another first each time, and in every other turn backwards: whatever one leaves behind falls on each
+    of the others."""
+    first, step = turn + row, 1 if turn % 2 else -1
+    return [names[(first + step * place) % len(names)] for place in range(len(names))]
