@@ -19,13 +19,15 @@ pipeline, values of {value} bytes, random ones of {keys:,} keys, all of which ar
 - *kiln, jetstream* answers a write once two of three NATS servers have it on theirs (`jetstream:`).
 
 {measured}
-Medians of the turns, and their range in brackets. All servers of a turn stay up, and each row goes from one to the
-next before the next row begins: only what stands in one row can be compared.
+Medians of the turns, and their range in brackets. All servers stay up, and each row goes from one to the next before
+the next row begins: only what stands in one row can be compared. A quantile of several load processes is computed from
+those that each of them tells.
 
 ## Goals
 
 {goals}
-At {share:.0%} of saturation means: of what that server answered in that workload and turn, with nobody pausing.
+At {share:.0%} of saturation means: of what that server answered in that workload and turn, with nobody pausing. †: the
+load's core was full, or nearly so; ‡: the rate was not reached.
 
 ## What differs from the paper's set-up
 
@@ -55,7 +57,8 @@ PROCESSES = """## Load processes
 So many processes of {connections} connections each, all of them on the load's core; the paper's ten have a machine
 each. At saturation: thousand requests a second; at {share:.0%} of that: p50 · p99. Behind it the share of the load's
 core that was idle: at 0 the load was the limit, and the row says nothing about the server. The most that leave at least
-{least:.0%} of it idle in every row are **{borne}**; JetStream's rows do not count, whose servers are on that core too.
+{least:.0%} of it idle in every row, or 1 if none do, are **{borne}**. Rows of JetStream do not count: its servers are on
+that core too.
 
 {tables}"""
 
@@ -140,16 +143,16 @@ def differences(count):
 def goals(found):
     rows = []
 
-    def add(text, asked, values, unit, is_met):
+    def add(text, asked, values, unit, is_met, mark=""):
         met = "yes" if is_met(statistics.median(values)) else "**no**"
-        rows.append([text, asked, f"{ranged(values, '.2f')} {unit}", met])
+        rows.append([text, asked, f"{ranged(values, '.2f')} {unit} {mark}".rstrip(), met])
 
     reads = found.get("offered", {}).get("workloads", {}).get("read-only", {}).get(processes.GOAL, {})
     for name in paper_servers.KILNS:
         for field, most in (("p50_ms", P50_MS_MAX), ("p99_ms", P99_MS_MAX)):
             if name in reads:
                 add(f"{name}: {field[:3]} of reads at {processes.GOAL}", f"< {most:.0f} ms", of(reads[name], field),
-                    "ms", lambda middle, most=most: middle < most)
+                    "ms", lambda middle, most=most: middle < most, marks(reads[name]))
     for shape in bandwidth.GOALS:
         row = found.get("bandwidth", {}).get(shape.name, {})
         for name in paper_servers.KILNS:
@@ -238,10 +241,14 @@ def ordered(rows):
 def times(samples):
     if not samples:
         return "–"
-    mark = "†" * (statistics.median(of(samples, "load_idle")) < processes.IDLE_MIN)
-    reached = [sample["requests_per_second"] / sample["rate"] for sample in samples]
-    mark += "‡" * (statistics.median(reached) < REACHED_MIN)
-    return f"{quantiles(samples)} {mark}".rstrip()
+    return f"{quantiles(samples)} {marks(samples)}".rstrip()
+
+
+def marks(samples):
+    """What else was the limit."""
+    is_full = statistics.median(of(samples, "load_idle")) < processes.IDLE_MIN
+    reached = statistics.median(sample["requests_per_second"] / sample["rate"] for sample in samples)
+    return "†" * is_full + "‡" * (reached < REACHED_MIN)
 
 
 def quantiles(samples):
