@@ -72,6 +72,7 @@ bench-tiers: install
 # Section 6.1 of the MemoryDB paper: throughput at saturation, latency against offered load, and one shard's MB/s, beside
 # Redis and Valkey; likewise, an hour.
 bench-paper: install
+	-tests/install peers
 	bench/paper
 
 install:

@@ -12,7 +12,8 @@ import sys
 import plots
 from plots import plt
 
-COLOURS = {"redis": "#64748b", "valkey": "#7c3aed", "kiln, file": "#c2410c", "kiln, jetstream": "#059669"}
+COLOURS = {"redis": plots.COLOURS["redis"], "valkey": plots.COLOURS["valkey"], "kiln, file": plots.COLOURS["kiln"],
+           "kiln, jetstream": "#f59e0b"}
 
 # 80 % of what a server answers at saturation: large and hollow.
 GOAL = "80% of saturation"

@@ -8,13 +8,12 @@ import os
 import load
 import subjects
 from cost import wait_until_writable
-from harness import paths
 from logs import LOGS
 
-REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM = "redis", "valkey", "kiln, file", "kiln, jetstream"
-NAMES = (REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM)
+REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM = subjects.REDIS.name, subjects.VALKEY.name, "kiln, file", "kiln, jetstream"
+PEERS = {subject.name: subject for subject in subjects.present([subjects.REDIS, subjects.VALKEY])}
 KILNS = {KILN_FILE: "directory", KILN_JETSTREAM: "jetstream"}
-PEERS = {REDIS: subjects.REDIS, VALKEY: subjects.Subject("valkey", paths.valkey_command(), subjects.NO_SNAPSHOTS)}
+NAMES = (REDIS, VALKEY, *KILNS)
 
 # What a server does of itself after a row takes a moment.
 REST_SECONDS = 0.5

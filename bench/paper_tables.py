@@ -57,8 +57,8 @@ PROCESSES = """## Load processes
 So many processes of {connections} connections each, all of them on the load's core; the paper's ten have a machine
 each. At saturation: thousand requests a second; at {share:.0%} of that: p50 · p99. Behind it the share of the load's
 core that was idle: at 0 the load was the limit, and the row says nothing about the server. The most that leave at least
-{least:.0%} of it idle in every row, or 1 if none do, are **{borne}**. Rows of JetStream do not count: its servers are on
-that core too.
+{least:.0%} of it idle in every row, or 1 if none do, are **{borne}**. JetStream's rows do not count: its servers are on
+that core, too.
 
 {tables}"""
 
