@@ -54,8 +54,8 @@ pub fn give_back_in_background() -> Result<(), String> {
     write(c"background_thread", true)
 }
 
-/// What the calling thread allocates comes from an arena that no other thread allocates from. A
-/// thread that shares one waits for its locks, and so for a core that whoever has one was taken off.
+/// What the calling thread allocates comes from an arena that no other thread allocates from. Who
+/// shares one waits for its locks, and so for the core that whoever has one was taken off.
 ///
 /// # Errors
 /// jemalloc's error number, and what was asked of it.

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -345,6 +345,22 @@ mod tests {
 
     fn pool(threads: usize) -> ThreadDiskPool {
         ThreadDiskPool::start("pool-test", threads, idle()).expect("there are threads")
+    }
+
+    /// Submits a job that is not kept: nobody polls.
+    fn submit_now(pool: &mut ThreadDiskPool, job: DiskJob) {
+        pool.submit(job);
+        pool.hand_over_all();
+    }
+
+    /// Tells when a thread of the pool wakes the loop, and not of the loop that wakes itself.
+    fn waker_of_others(woken: Sender<()>) -> Waker {
+        let own = thread::current().id();
+        Waker(Arc::new(move || {
+            if thread::current().id() != own {
+                woken.send(()).expect("the test listens");
+            }
+        }))
     }
 
     #[test]
@@ -442,13 +458,14 @@ mod tests {
     #[test]
     fn the_loop_is_woken_once_for_what_it_has_not_polled() {
         let (woken, wakes) = channel();
-        let waker = Waker(Arc::new(move || woken.send(()).expect("the test listens")));
+        let waker = waker_of_others(woken);
         let mut pool = ThreadDiskPool::start("pool-test", 4, waker).expect("there are threads");
         for round in 0..3 {
             let ended = Arc::new(AtomicUsize::new(0));
             for _ in 0..100 {
                 let ended = Arc::clone(&ended);
-                pool.submit(Box::new(move || Box::new(ended.fetch_add(1, Ordering::SeqCst))));
+                let job = move || -> DiskOutcome { Box::new(ended.fetch_add(1, Ordering::SeqCst)) };
+                submit_now(&mut pool, Box::new(job));
             }
             wakes.recv_timeout(PATIENCE).expect("the loop is woken");
             // All outcomes lie there once the last of them does.
@@ -472,15 +489,18 @@ mod tests {
         let begin = |pool: &mut ThreadDiskPool| {
             let (release, held) = channel::<()>();
             let began = began.clone();
-            pool.submit(Box::new(move || {
+            let job = move || -> DiskOutcome {
                 began.send(()).expect("the test waits");
                 held.recv().expect("it is released");
                 Box::new(())
-            }));
+            };
+            submit_now(pool, Box::new(job));
             release
         };
         pool.wake_from(3);
         let releases: Vec<_> = (0..5).map(|_| begin(&mut pool)).collect();
+        // It may have woken itself, to hand over again.
+        wakes.try_iter().for_each(drop);
         for release in &releases[..2] {
             has_begun.recv_timeout(PATIENCE).expect("it runs");
             release.send(()).expect("it waits");
@@ -516,19 +536,21 @@ mod tests {
         let (release, held) = channel::<()>();
         let (ended, has_ended) = channel();
         let mut detached = pool(2).detached();
-        detached.submit(Box::new(move || {
+        let job = move || -> DiskOutcome {
             held.recv().expect("it is released");
             ended.send(()).expect("the test waits");
             Box::new(())
-        }));
+        };
+        submit_now(&mut detached, Box::new(job));
         // In a thread: who waited would do so for ever.
         let (dropped, is_dropped) = channel();
         let mut dropping = pool(1);
-        dropping.submit(Box::new(move || {
+        let job = move || -> DiskOutcome {
             drop(detached);
             dropped.send(()).expect("the test waits");
             Box::new(())
-        }));
+        };
+        submit_now(&mut dropping, Box::new(job));
         is_dropped.recv_timeout(PATIENCE).expect("nobody waits");
         release.send(()).expect("the job waits");
         has_ended.recv_timeout(PATIENCE).expect("it runs on");
