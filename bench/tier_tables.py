@@ -91,8 +91,8 @@ MASSES = """## Many cold keys that go at once
 falls due each millisecond. Its times count from then, so that a server that stops delays all that was due. *DEL* and
 *UNLINK*: {batch} keys at a time from {clients} clients. *Expiry*: all at the same millisecond, and nobody asks for them.
 Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting. Here the loop has a core for
-itself and goes before the system's own threads there (`SCHED_FIFO`), and the server's other threads share the load's; no
-snapshot is under way when it begins.
+itself and goes before the system's own threads there (`SCHED_FIFO`), and the server's other threads share the load's. No
+snapshot is under way when it begins, but one falls due amid the first DEL and before each expiry, as the log grows.
 
 {pauses}{table}
 Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
