@@ -15,7 +15,7 @@ mod heap;
 pub mod slow;
 
 use base::machine::AllocatorUsage;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_uint};
 use std::ptr;
 use tikv_jemalloc_ctl::{arenas, epoch, stats};
 
@@ -55,12 +55,13 @@ pub fn give_back_in_background() -> Result<(), String> {
 }
 
 /// What the calling thread allocates comes from an arena that no other thread allocates from. Who
-/// shares one waits for its locks, and so for the core that whoever has one was taken off.
+/// shares one waits for its locks, and so for the core that whoever has one was taken off. Locks are
+/// left where others free what this thread allocated, or this thread what others did.
 ///
 /// # Errors
 /// jemalloc's error number, and what was asked of it.
 pub fn take_an_arena() -> Result<(), String> {
-    write(c"thread.arena", slow::create(c"arenas.create")?)
+    write(c"thread.arena", create(c"arenas.create")?)
 }
 
 /// Has freed pages go back when nobody wanted them for so long.
@@ -108,6 +109,20 @@ fn write<T: Copy>(name: &CStr, mut value: T) -> Result<(), String> {
     check(outcome, name)
 }
 
+/// Makes an arena or a cache; its number.
+fn create(name: &CStr) -> Result<c_uint, String> {
+    let mut number: c_uint = 0;
+    let mut bytes = size_of::<c_uint>();
+    // SAFETY: the name is a C string; the answer has room for the number that both commands
+    // return, and jemalloc compares its length.
+    let outcome = unsafe {
+        let answer = ptr::from_mut(&mut number).cast();
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), answer, &raw mut bytes, ptr::null_mut(), 0)
+    };
+    check(outcome, name)?;
+    Ok(number)
+}
+
 fn check(outcome: i32, name: &CStr) -> Result<(), String> {
     match outcome {
         0 => Ok(()),
@@ -118,11 +133,17 @@ fn check(outcome: i32, name: &CStr) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn the_allocator_takes_what_it_is_asked() {
         give_back_in_background().unwrap();
         give_back_now().unwrap();
+    }
+
+    /// How many arenas jemalloc makes by itself: those with lower numbers.
+    fn own_arenas_begin() -> u32 {
+        tikv_jemalloc_ctl::opt::narenas::read().expect("it tells")
     }
 
     #[test]
@@ -141,9 +162,16 @@ mod tests {
         };
         take_an_arena().unwrap();
         let own = arena_of_thread();
+        assert!(own >= own_arenas_begin(), "{own} is one that jemalloc gives to any thread");
+        // Each gets one while all the others have theirs.
+        let all = Barrier::new(64);
         std::thread::scope(|scope| {
             for _ in 0..64 {
-                scope.spawn(|| assert_ne!(arena_of_thread(), own));
+                scope.spawn(|| {
+                    let given = arena_of_thread();
+                    all.wait();
+                    assert_ne!(given, own);
+                });
             }
         });
     }

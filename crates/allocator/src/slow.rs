@@ -15,7 +15,7 @@
 //! A node that is nearly full is closed, for pages and not for blocks: what was freed and still
 //! has memory is handed out again, and only what would need more of it is refused.
 
-use crate::{check, write};
+use crate::{create, write};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use structures::heap::SlowMemory;
 use tikv_jemalloc_sys::{
-    MALLOCX_ALIGN, MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallctl,
-    mallocx, sdallocx,
+    MALLOCX_ALIGN, MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallocx,
+    sdallocx,
 };
 use world::numa::{NodeId, NumaError, SlowRange};
 
@@ -344,18 +344,4 @@ pub(crate) fn empty_caches() {
             let _ = write(c"tcache.flush", number);
         }
     });
-}
-
-/// Makes an arena or a cache; its number.
-pub(crate) fn create(name: &std::ffi::CStr) -> Result<c_uint, String> {
-    let mut number: c_uint = 0;
-    let mut bytes = size_of::<c_uint>();
-    // SAFETY: the name is a C string; the answer has room for the number that both commands
-    // return, and jemalloc compares its length.
-    let outcome = unsafe {
-        let answer = ptr::from_mut(&mut number).cast();
-        mallctl(name.as_ptr(), answer, &raw mut bytes, ptr::null_mut(), 0)
-    };
-    check(outcome, name)?;
-    Ok(number)
 }

@@ -233,6 +233,8 @@ impl DiskRead {
 /// submitter whose jobs do not depend on each other asks for one by name; every other counts on
 /// the order.
 pub trait DiskQueue: Send {
+    /// Submits a job. It may be kept until the next call of this queue, and the loop is woken for
+    /// that then.
     fn submit(&mut self, job: DiskJob) -> DiskTicket;
     /// Submits a read. A queue may have the system read, where that costs less than a thread that
     /// waits; otherwise this is a job as any other. It may be kept back until
@@ -240,10 +242,10 @@ pub trait DiskQueue: Send {
     fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
         self.submit(Box::new(move || read.run()))
     }
-    /// Begins the reads that were kept back. So does whoever polls or drains.
+    /// Begins what was kept back. So does whoever polls or drains.
     fn begin_reads(&mut self) {}
     /// Appends the outcomes of jobs that ended since the last poll, in the order in which they
-    /// ended.
+    /// ended. Some may be left for the next poll, and the loop is woken for that then.
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
     /// Lets the loop sleep on until so many outcomes lie there, where the first one would wake it.
     /// It has another reason to wake up before long. Queues need not follow this.

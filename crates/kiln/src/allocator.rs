@@ -4,6 +4,8 @@
 use base::machine::KeyHolder;
 use base::slow_memory::SlowMemoryKeeper;
 use std::sync::Arc;
+#[cfg(feature = "jemalloc")]
+use std::sync::Once;
 use world::machine::RealMachine;
 use world::net::Listeners;
 use world::tls::Tls;
@@ -12,18 +14,25 @@ use world::tls::Tls;
 #[global_allocator]
 static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
 
-/// Has freed pages given back while the server does something else, or nothing. The calling thread,
-/// which serves clients, waits for no lock that another one allocates under.
+/// Has freed pages given back while the server does something else, or nothing.
 #[cfg(feature = "jemalloc")]
 pub fn start() {
-    if let Err(error) = allocator::take_an_arena() {
-        tracing::warn!(
-            "threads that allocate may keep the one that serves clients waiting: {error}"
-        );
-    }
     if let Err(error) = allocator::give_back_in_background() {
         tracing::warn!("freed memory goes back to the system only while commands run: {error}");
     }
+}
+
+/// From the first call on the calling thread, which serves clients, does not share an arena with
+/// those that read for it. Without such threads it would gain nothing by that, and pay a little for
+/// each slab that fills.
+#[cfg(feature = "jemalloc")]
+pub fn part_from_readers() {
+    static PARTED: Once = Once::new();
+    PARTED.call_once(|| {
+        if let Err(error) = allocator::take_an_arena() {
+            tracing::warn!("threads that read may keep the one that serves waiting: {error}");
+        }
+    });
 }
 
 #[cfg(feature = "jemalloc")]
@@ -68,6 +77,9 @@ fn report() -> String {
 
 #[cfg(not(feature = "jemalloc"))]
 pub fn start() {}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn part_from_readers() {}
 
 /// Slow memory needs an allocator that keeps it apart from ordinary memory.
 #[cfg(not(feature = "jemalloc"))]

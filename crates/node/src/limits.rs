@@ -99,8 +99,8 @@ pub struct TurnLimits {
     /// with a pipeline of 16 are all served in one turn, which saves a twentieth of their time.
     pub nanos_max: u64,
     /// The same where there is a tier, whose values are given out between turns and amid sending: a
-    /// hundred clients may delete a hundred cold keys each. With what a turn does beside them it
-    /// takes less than 2 ms then.
+    /// hundred clients may delete a hundred cold keys each. A turn is meant to stay below 2 ms with
+    /// all that it does beside them: docs/measurements/tiers.md says whether it does.
     pub tiered_nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.

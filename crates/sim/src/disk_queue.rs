@@ -21,6 +21,9 @@ const QUICK_PERCENT: u64 = 20;
 /// ended between the two.
 const LATE_PERCENT: u64 = 30;
 
+/// In a pool, how many of 100 jobs nobody takes before the next call, as if a thread had the queue.
+const KEPT_PERCENT: u64 = 20;
+
 /// A queue whose jobs run, one after the other, each at the instant it ends: until then its
 /// effects are not there, as with a thread that has not come to it. Or a pool, whose jobs run
 /// several at a time and end in an order that the seed chose.
@@ -31,11 +34,13 @@ pub struct SimDiskQueue {
     latency_nanos: u64,
     waker: Waker,
     is_pool: bool,
+    /// See [`KEPT_PERCENT`].
+    kept_percent: u64,
     submitted: u64,
     /// When each thread has done what was submitted.
     busy_until: Vec<MonotonicNanos>,
     jobs: Arc<Mutex<Jobs>>,
-    /// Reads that nobody has begun.
+    /// Jobs and reads that nobody has begun.
     kept_back: Vec<(DiskTicket, DiskJob)>,
     /// All that was submitted was drained: the next poll leaves no outcomes.
     leaves_none: bool,
@@ -61,6 +66,7 @@ impl SimDiskQueue {
             latency_nanos: latency_nanos.max(1),
             waker,
             is_pool: false,
+            kept_percent: 0,
             submitted: 0,
             busy_until: vec![MonotonicNanos(0)],
             jobs: Arc::default(),
@@ -84,6 +90,7 @@ impl SimDiskQueue {
         let mut pool = Self::new(timeline, random, latency_nanos, waker);
         pool.busy_until = vec![MonotonicNanos(0); threads];
         pool.is_pool = true;
+        pool.kept_percent = KEPT_PERCENT;
         pool
     }
 
@@ -98,7 +105,12 @@ impl SimDiskQueue {
 impl DiskQueue for SimDiskQueue {
     fn submit(&mut self, job: DiskJob) -> DiskTicket {
         let ticket = self.next_ticket();
-        self.enqueue(ticket, job);
+        if self.random.chance(self.kept_percent) {
+            self.kept_back.push((ticket, job));
+            self.waker.wake();
+        } else {
+            self.enqueue(ticket, job);
+        }
         ticket
     }
 
@@ -262,12 +274,16 @@ mod tests {
         let begin = timeline.now();
         let waker = Waker(Arc::new(|| {}));
         let mut queue = SimDiskQueue::pool(&timeline, Random::from_seed(seed), threads, 100, waker);
+        queue.kept_percent = 0;
         for _ in 0..50 {
             queue.submit(Box::new(|| Box::new(())));
         }
         let mut done = Vec::new();
         while done.len() < 50 {
-            timeline.step(timeline.next_due().expect("a job is under way"));
+            // A poll may leave the last ones for the next.
+            if let Some(due) = timeline.next_due() {
+                timeline.step(due);
+            }
             queue.poll(&mut done);
         }
         (done.iter().map(|(ticket, _)| ticket.0).collect(), timeline.now().since(begin))
@@ -293,6 +309,7 @@ mod tests {
         let timeline = Timeline::new();
         let (waker, woken) = counting();
         let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
+        pool.kept_percent = 0;
         for round in 1..=3 {
             for number in 0..10_u64 {
                 pool.submit(Box::new(move || Box::new(number)));
@@ -307,10 +324,26 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_is_kept_wakes_the_loop_and_runs_once_the_pool_is_asked_again() {
+        let timeline = Timeline::new();
+        let (waker, woken) = counting();
+        let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
+        pool.kept_percent = 100;
+        pool.submit(Box::new(|| Box::new(())));
+        assert_eq!(woken.load(Ordering::SeqCst), 1);
+        assert!(lock(&pool.jobs).queued.is_empty());
+        pool.drain();
+        let mut done = Vec::new();
+        pool.poll(&mut done);
+        assert_eq!(done.len(), 1);
+    }
+
+    #[test]
     fn outcomes_of_a_pool_that_come_late_wake_the_loop_and_come_with_the_next_polls() {
         let timeline = Timeline::new();
         let (waker, woken) = counting();
         let mut pool = SimDiskQueue::pool(&timeline, Random::from_seed(1), 3, 100, waker);
+        pool.kept_percent = 0;
         let mut late = 0;
         for _ in 0..20 {
             for _ in 0..10 {

@@ -5,10 +5,11 @@
 //! loop polls them. The loop is woken by the first outcome that lies there, and not by those that
 //! join it.
 //!
-//! The loop waits for no lock that one of these threads has: one that was taken off its core amid
-//! the few instructions under it may not have it back for milliseconds, where threads are many and
-//! cores are few. What the loop could not hand over or take then it tries again in its next turn,
-//! for which it wakes itself.
+//! The loop does not wait at once for a lock that one of these threads has: one that was taken off
+//! its core amid the few instructions under it may not have it back for milliseconds, where threads
+//! are many and cores are few. What the loop could not hand over or take then it tries again in its
+//! next turn, for which it wakes itself. After some tries it does wait ([`Tries`]): that thread may
+//! want the core that the loop turns on.
 //!
 //! Short reads can go past these threads: see [`crate::disk_ring`].
 
@@ -33,6 +34,8 @@ pub struct ThreadDiskPool {
     received: u64,
     /// Jobs that were submitted while a thread had the queue.
     kept: Vec<(DiskTicket, DiskJob)>,
+    todo_tries: Tries,
+    done_tries: Tries,
     /// Outcomes received while draining, not yet polled.
     ready: Vec<(DiskTicket, DiskOutcome)>,
     threads: Vec<JoinHandle<()>>,
@@ -48,7 +51,7 @@ struct Shared {
 /// What has ended, until the loop polls it.
 pub(crate) struct Outcomes {
     done: Mutex<Done>,
-    /// The loop is woken when more lie there than this.
+    /// The loop is woken when more lie there than this. It sets this without the lock.
     sleeps_until: AtomicUsize,
     /// There is an outcome.
     has_done: Condvar,
@@ -99,6 +102,8 @@ impl ThreadDiskPool {
             submitted: 0,
             received: 0,
             kept: Vec::new(),
+            todo_tries: Tries::default(),
+            done_tries: Tries::default(),
             ready: Vec::new(),
             threads: Vec::new(),
         };
@@ -130,32 +135,11 @@ impl ThreadDiskPool {
         }
         self
     }
-}
 
-impl ThreadDiskPool {
-    /// Hands over the jobs that were kept, unless a thread has the queue now.
+    /// Hands over the jobs that were kept, however long it takes.
     fn hand_over(&mut self) {
-        if self.kept.is_empty() {
-            return;
-        }
-        match try_lock(&self.shared.todo) {
-            Some(todo) => give(&mut self.kept, todo, &self.shared.has_todo),
-            None => self.shared.outcomes.waker.wake(),
-        }
+        self.shared.give(&mut self.kept, lock(&self.shared.todo));
     }
-
-    /// As [`Self::hand_over`], however long it takes.
-    fn hand_over_all(&mut self) {
-        give(&mut self.kept, lock(&self.shared.todo), &self.shared.has_todo);
-    }
-}
-
-/// Puts jobs into the queue, and wakes as many threads.
-fn give(kept: &mut Vec<(DiskTicket, DiskJob)>, mut todo: MutexGuard<'_, Todo>, has_todo: &Condvar) {
-    let count = kept.len();
-    todo.jobs.extend(kept.drain(..));
-    drop(todo);
-    (0..count).for_each(|_| has_todo.notify_one());
 }
 
 impl DiskQueue for ThreadDiskPool {
@@ -163,12 +147,15 @@ impl DiskQueue for ThreadDiskPool {
         self.submitted += 1;
         let ticket = DiskTicket(self.submitted);
         self.kept.push((ticket, job));
-        self.hand_over();
+        match try_lock(&self.shared.todo) {
+            Some(todo) => self.shared.give(&mut self.kept, todo),
+            None => self.shared.outcomes.waker.wake(),
+        }
         ticket
     }
 
     fn submit_read(&mut self, read: DiskRead) -> DiskTicket {
-        match &self.ring {
+        match &mut self.ring {
             Some(ring) if disk_ring::suits(&read) => {
                 self.submitted += 1;
                 let ticket = DiskTicket(self.submitted);
@@ -181,10 +168,18 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn begin_reads(&mut self) {
-        if std::mem::take(&mut self.keeps_back)
-            && let Some(ring) = &self.ring
+        if !self.kept.is_empty()
+            && let Some(todo) = self.todo_tries.lock(&self.shared.todo)
         {
-            ring.begin();
+            self.shared.give(&mut self.kept, todo);
+        }
+        if self.keeps_back
+            && let Some(ring) = &mut self.ring
+        {
+            self.keeps_back = !ring.begin();
+        }
+        if self.keeps_back || !self.kept.is_empty() {
+            self.shared.outcomes.waker.wake();
         }
     }
 
@@ -197,14 +192,13 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
-        self.hand_over();
         self.begin_reads();
         done.append(&mut self.ready);
         // The loop asks in every turn, and mostly nothing is under way.
         if self.received == self.submitted {
             return;
         }
-        let Some(mut ended) = try_lock(&self.shared.outcomes.done) else {
+        let Some(mut ended) = self.done_tries.lock(&self.shared.outcomes.done) else {
             return self.shared.outcomes.waker.wake();
         };
         assert!(!ended.is_broken, "a disk job panicked");
@@ -213,8 +207,12 @@ impl DiskQueue for ThreadDiskPool {
     }
 
     fn drain(&mut self) {
-        self.hand_over_all();
-        self.begin_reads();
+        self.hand_over();
+        if std::mem::take(&mut self.keeps_back)
+            && let Some(ring) = &mut self.ring
+        {
+            ring.begin_all();
+        }
         while self.received < self.submitted {
             let outcomes = &self.shared.outcomes;
             let mut done = lock(&outcomes.done);
@@ -233,7 +231,7 @@ impl DiskQueue for ThreadDiskPool {
 
 impl Drop for ThreadDiskPool {
     fn drop(&mut self) {
-        self.hand_over_all();
+        self.hand_over();
         lock(&self.shared.todo).is_closed = true;
         self.shared.has_todo.notify_all();
         for thread in self.threads.drain(..) {
@@ -244,6 +242,14 @@ impl Drop for ThreadDiskPool {
 }
 
 impl Shared {
+    /// Puts jobs into the queue, and wakes as many threads.
+    fn give(&self, kept: &mut Vec<(DiskTicket, DiskJob)>, mut todo: MutexGuard<'_, Todo>) {
+        let count = kept.len();
+        todo.jobs.extend(kept.drain(..));
+        drop(todo);
+        (0..count).for_each(|_| self.has_todo.notify_one());
+    }
+
     /// What a thread does until the pool is dropped and nothing is left to do.
     fn work(&self) {
         let _broken = Broken(&self.outcomes);
@@ -320,8 +326,25 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How often in a row the loop found that a thread had a lock.
+#[derive(Default)]
+pub(crate) struct Tries(u32);
+
+/// After so many the loop waits. A thread that is on its core has a lock for less time than a turn
+/// of the loop takes, in which there are some tries. A guess.
+const TRIES_MAX: u32 = 16;
+
+impl Tries {
+    /// As [`lock`]; `None` if somebody has it, and it was not so for long.
+    pub fn lock<'a, T>(&mut self, mutex: &'a Mutex<T>) -> Option<MutexGuard<'a, T>> {
+        let found = try_lock(mutex).or_else(|| (self.0 >= TRIES_MAX).then(|| lock(mutex)));
+        self.0 = if found.is_some() { 0 } else { self.0 + 1 };
+        found
+    }
+}
+
 /// As [`lock`], unless somebody has it now.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
@@ -350,7 +373,7 @@ mod tests {
     /// Submits a job that is not kept: nobody polls.
     fn submit_now(pool: &mut ThreadDiskPool, job: DiskJob) {
         pool.submit(job);
-        pool.hand_over_all();
+        pool.hand_over();
     }
 
     /// Tells when a thread of the pool wakes the loop, and not of the loop that wakes itself.
@@ -389,6 +412,49 @@ mod tests {
         let mut got: Vec<_> = done.iter().map(|(ticket, _)| *ticket).collect();
         got.sort_unstable();
         assert_eq!(got, tickets);
+    }
+
+    #[test]
+    fn jobs_that_were_kept_are_handed_over_before_the_loop_does_something_long() {
+        let (wake, has_woken) = channel();
+        let wake = Mutex::new(wake);
+        let waker = Waker(Arc::new(move || lock(&wake).send(()).expect("the test listens")));
+        let mut pool = ThreadDiskPool::start("pool-test", 1, waker).expect("there are threads");
+        let shared = Arc::clone(&pool.shared);
+        let (ran, has_run) = channel();
+        let todo = lock(&shared.todo);
+        pool.submit(Box::new(move || {
+            ran.send(()).expect("the test waits");
+            Box::new(())
+        }));
+        let before = has_woken.try_iter().count();
+        pool.begin_reads();
+        assert_eq!((before, has_woken.try_iter().count()), (1, 1));
+        drop(todo);
+        pool.begin_reads();
+        has_run.recv_timeout(PATIENCE).expect("the job runs although nobody polls");
+    }
+
+    #[test]
+    fn who_tries_often_waits_in_the_end() {
+        let mutex = Mutex::new(());
+        let failures = AtomicUsize::new(0);
+        let held = lock(&mutex);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut tries = Tries::default();
+                while tries.lock(&mutex).is_none() {
+                    failures.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            while failures.load(Ordering::SeqCst) < TRIES_MAX as usize {
+                thread::yield_now();
+            }
+            // One that tries for ever would be seen here.
+            (0..100).for_each(|_| thread::yield_now());
+            drop(held);
+        });
+        assert_eq!(failures.into_inner(), TRIES_MAX as usize);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! While a read is under way the kernel writes into its buffer. So buffers are given back only once
 //! the kernel has said that it is done with them, and never if this thread ends before that.
 
-use crate::disk_pool::{Broken, Outcomes, lock};
+use crate::disk_pool::{Broken, Outcomes, Tries, lock, try_lock};
 use base::disk::{DIRECT_BLOCK_BYTES, DiskOutcome, DiskRead, DiskTicket, block_buffer};
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{EventfdFlags, eventfd};
@@ -20,7 +20,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
 
 /// A longer read would keep those behind it waiting while it is decrypted.
@@ -50,6 +50,9 @@ pub(crate) fn suits(read: &DiskRead) -> bool {
 /// A ring and its thread. Dropping it lets the reads end first, unless it is detached.
 pub(crate) struct Ring {
     shared: Arc<Shared>,
+    /// Reads that were submitted while the thread had the queue.
+    kept: Vec<(DiskTicket, DiskRead)>,
+    tries: Tries,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -91,7 +94,7 @@ impl Ring {
         })?;
         // Where no word came the thread panicked, and that was printed.
         told.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, kept: Vec::new(), tries: Tries::default(), thread: Some(thread) })
     }
 
     /// Nobody waits for its reads when it is dropped.
@@ -101,23 +104,30 @@ impl Ring {
 
     /// Takes a read that [suits](suits) it. It begins when another one has ended, or by
     /// [`Self::begin`] at the latest.
-    pub fn submit(&self, ticket: DiskTicket, read: DiskRead) {
-        lock(&self.shared.todo).reads.push_back((ticket, read));
+    pub fn submit(&mut self, ticket: DiskTicket, read: DiskRead) {
+        self.kept.push((ticket, read));
+        if let Some(mut todo) = try_lock(&self.shared.todo) {
+            todo.reads.extend(self.kept.drain(..));
+        }
     }
 
-    /// Has those begin that were submitted. For each read alone it would cost as much as the read.
-    pub fn begin(&self) {
-        let mut todo = lock(&self.shared.todo);
-        let rings = !todo.reads.is_empty() && std::mem::take(&mut todo.is_asleep);
-        drop(todo);
-        if rings {
-            self.shared.ring_bell();
-        }
+    /// Has those begin that were submitted; whether it did. It does not while the thread has the
+    /// queue, and is called again soon then. For each read alone it would cost as much as the read.
+    pub fn begin(&mut self) -> bool {
+        let Some(todo) = self.tries.lock(&self.shared.todo) else { return false };
+        self.shared.begin(&mut self.kept, todo);
+        true
+    }
+
+    /// As [`Self::begin`], however long it takes.
+    pub fn begin_all(&mut self) {
+        self.shared.begin(&mut self.kept, lock(&self.shared.todo));
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        self.begin_all();
         lock(&self.shared.todo).is_closed = true;
         self.shared.ring_bell();
         if let Some(thread) = self.thread.take() {
@@ -128,6 +138,15 @@ impl Drop for Ring {
 }
 
 impl Shared {
+    fn begin(&self, kept: &mut Vec<(DiskTicket, DiskRead)>, mut todo: MutexGuard<'_, Todo>) {
+        todo.reads.extend(kept.drain(..));
+        let rings = !todo.reads.is_empty() && std::mem::take(&mut todo.is_asleep);
+        drop(todo);
+        if rings {
+            self.ring_bell();
+        }
+    }
+
     fn ring_bell(&self) {
         // It counts to 2^64, and every write but an interrupted one adds 1.
         while rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) == Err(Errno::INTR) {}
@@ -167,6 +186,8 @@ struct Reader<'a> {
     /// The kernel tells when the bell rings.
     hears_bell: bool,
     completed: Vec<(u64, i32)>,
+    /// Taken off the queue. It has room for all: the loop may want the lock under which it fills.
+    begun: Vec<(DiskTicket, DiskRead)>,
     ended: Vec<(DiskTicket, DiskOutcome)>,
 }
 
@@ -221,6 +242,7 @@ impl<'a> Reader<'a> {
             has_more: false,
             hears_bell: false,
             completed: Vec::new(),
+            begun: Vec::with_capacity(READS_MAX),
             ended: Vec::new(),
         }
     }
@@ -276,8 +298,8 @@ impl<'a> Reader<'a> {
     /// Begins as many reads as there is room for; whether none will be submitted any more.
     fn begin_reads(&mut self) -> bool {
         let shared = Arc::clone(&self.shared);
+        let mut begun = std::mem::take(&mut self.begun);
         let mut todo = lock(&shared.todo);
-        let mut begun = Vec::new();
         while self.under_way + begun.len() < READS_MAX
             && let Some(next) = todo.reads.pop_front()
         {
@@ -288,9 +310,10 @@ impl<'a> Reader<'a> {
         todo.is_asleep = !self.has_more;
         let is_closed = todo.is_closed;
         drop(todo);
-        for (ticket, read) in begun {
+        for (ticket, read) in begun.drain(..) {
             self.begin(ticket, read);
         }
+        self.begun = begun;
         is_closed
     }
 

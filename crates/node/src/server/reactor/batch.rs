@@ -58,6 +58,8 @@ impl Scratch {
         self.words.shrink_to(KEPT_WORDS_BYTES_MAX);
     }
 
+    // As with every `inline` on this path, callgrind showed it: 2 % of a GET's instructions went
+    // into calls of such functions.
     #[inline(always)]
     fn args<'a>(&'a self, parsed: &Parsed, bytes: &'a [u8]) -> Args<'a> {
         let source = match &parsed.words {
@@ -104,8 +106,8 @@ impl Server {
             self.core.begin_lap();
         }
         let limits = self.core.process.options.limits.turn;
-        let (has_tier, turn) = (self.core.has_cold(), &self.core.turn);
-        let mut share = Share::of_turn(&limits, has_tier, turn.monotonic, turn.lap);
+        let (has_cold, turn) = (self.core.has_cold(), &self.core.turn);
+        let mut share = Share::of_turn(&limits, has_cold, turn.monotonic, turn.lap);
         let mut bytes_left = limits.bytes_max;
         let before = self.begin_round();
         // However many have what they waited for, others have their turn.
@@ -116,9 +118,9 @@ impl Server {
             // once.
             self.core.put_off = self.core.put_off.max(self.core.clients.resuming.len());
         }
-        for turn in 0..self.core.clients.ready.len() {
-            if turn % BATCH_REQUESTS_MAX == 0 {
-                if turn > 0 && self.core.has_cold() && self.suspended.is_none() {
+        for place in 0..self.core.clients.ready.len() {
+            if place % BATCH_REQUESTS_MAX == 0 {
+                if place > 0 && self.core.has_cold() && self.suspended.is_none() {
                     let count = self.take_arrived();
                     self.execute_resuming(count, &mut share, &mut half);
                 }

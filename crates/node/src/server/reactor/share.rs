@@ -17,11 +17,11 @@ impl Share {
     /// The budget of a turn that began at `began`, from now on.
     pub fn of_turn(
         limits: &TurnLimits,
-        has_tier: bool,
+        has_cold: bool,
         began: MonotonicNanos,
         now: MonotonicNanos,
     ) -> Self {
-        let nanos_max = if has_tier { limits.tiered_nanos_max } else { limits.nanos_max };
+        let nanos_max = if has_cold { limits.tiered_nanos_max } else { limits.nanos_max };
         let nanos = nanos_max.saturating_sub(now.since(began));
         Self {
             requests: limits.requests_max,
@@ -83,6 +83,18 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn a_turn_is_short_where_values_may_be_on_a_disk() {
+        let whole = Limits::default().turn;
+        let limits = TurnLimits { nanos_max: 9000, tiered_nanos_max: 700, ..whole };
+        let at = MonotonicNanos;
+        let nanos = |has_cold, now| Share::of_turn(&limits, has_cold, at(5000), at(now)).nanos;
+        assert_eq!((nanos(false, 5000), nanos(true, 5000)), (9000, 700));
+        assert_eq!(nanos(true, 5100), 600, "what the turn has done before counts");
+        assert_eq!(nanos(true, 6000), 350, "half is left, whatever that was");
+    }
 
     #[test]
     fn time_that_is_over_ends_a_share_and_half_of_it_ends_before() {
