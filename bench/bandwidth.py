@@ -10,6 +10,7 @@ import load
 import paper_servers
 from cost import log_figures
 from processes import cores_idle, seconds_of
+from turns import in_turn
 
 SECONDS = 5
 
@@ -44,7 +45,7 @@ def run(options, note):
     with paper_servers.started(options.servers) as servers:
         for turn in range(options.turns):
             for number, shape in enumerate(SHAPES):
-                for name in paper_servers.in_turn(options.servers, turn, number):
+                for name in in_turn(options.servers, turn, number):
                     seed = len(SHAPES) * turn + number + 1
                     sample = measured(servers, name, shape, seconds, seed)
                     found.setdefault(shape.name, {}).setdefault(name, []).append(sample)

@@ -11,6 +11,7 @@ import load
 import subjects
 import throughput
 from load import Cell
+from turns import in_turn
 
 # Per cent of the closed loop's rate.
 SHARES = (25, 50, 75, 90)
@@ -24,10 +25,10 @@ def run(options, note):
     found = {}
     for turn in range(min(3, options.turns)):
         with contextlib.ExitStack() as stack:
-            servers = throughput.start(stack, subjects.present(throughput.SUBJECTS[:-1]))
+            servers = throughput.start(stack, subjects.present(throughput.SERVERS))
             for number, cell in enumerate(CELLS):
                 there = [subject for subject in throughput.asked(cell) if subject in servers]
-                for subject in throughput.rotated(there, turn, number):
+                for subject in in_turn(there, turn, number):
                     throughput.prepare(servers, subject)
                     seen = one(servers[subject], cell.scaled(options.scale), options.scale)
                     found.setdefault(cell.name, {}).setdefault(subject.name, []).append(seen)
@@ -44,5 +45,5 @@ def one(server, cell, scale):
 
 
 def offered(server, cell, rate, seconds):
-    told = load.generate(server.port, "--rate", str(max(1, int(rate))), "--seconds", str(seconds), *cell.load)
+    told = load.generate(server.port, "--rate", str(max(1, int(rate))), "--seconds", str(seconds), *cell.words)
     return {field: told[field] for field in ("p50_ms", "p99_ms", "idle")}

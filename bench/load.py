@@ -1,5 +1,5 @@
-"""Makes load: a client that does as little as one can for speed (crates/world/examples/load), redis-benchmark
-beside a shard's logs and snapshots, and a loader of exact contents for memory and restarts."""
+"""Makes load: a client that does as little as one can for speed (crates/world/examples/load), which fills servers
+too, redis-benchmark beside a shard's logs and snapshots, and a loader of exact contents for memory and restarts."""
 
 import csv
 import dataclasses
@@ -7,6 +7,7 @@ import io
 import json
 import socket
 import subprocess
+import typing
 
 from harness import paths
 from harness.resp import Refusal, encode
@@ -37,10 +38,10 @@ UPKEEP_SECONDS_MAX = 600
 class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
-    `test` is one of COMMANDS, or names `command`: words, or commands by their weight in a mix. `before` are
-    requests that prepare it, for each server anew. `value` is the length of a value, in bytes; random numbers
-    are below `keys`. `beside_logs`: servers that sync a log of their own are asked too. `upkeep`: what a
-    server does now and then to keep its log short begins with it.
+    `test` is one of COMMANDS, or names `command`: words, or tests by their weight in a mix. `before` prepares a
+    server, whose port it is given. `value` is the length of a value, in bytes; random numbers are below `keys`.
+    `beside_logs`: servers that sync a log of their own are asked too. `upkeep`: what a server does now and then
+    to keep its log short begins with it.
     """
 
     test: str
@@ -48,7 +49,7 @@ class Cell:
     pipeline: int
     requests: int
     command: tuple | dict = ()
-    before: object = ()
+    before: typing.Callable | None = None
     value: int = VALUE_BYTES
     keys: int = KEYS
     tls: bool = False
@@ -65,14 +66,17 @@ class Cell:
         return f"{self.test.upper()} {self.connections} × {self.pipeline}{kind}"
 
     @property
-    def load(self):
+    def words(self):
         """What the load generator is told to send."""
-        words = self.command or COMMANDS[self.test]
-        if isinstance(words, dict):
-            words = [word for command, weight in words.items()
-                     for word in ("--command", command, "--weight", str(weight))]
+        sent = mix(self.command) if isinstance(self.command, dict) else self.command or COMMANDS[self.test]
         return ["--connections", str(self.connections), "--pipeline", str(self.pipeline),
-                "--value", str(self.value), "--keyspace", str(self.keys), *words]
+                "--value", str(self.value), "--keyspace", str(self.keys), *sent]
+
+
+def mix(weights):
+    """What the load generator is told to send: tests of COMMANDS, by their weight."""
+    return [word for test, weight in weights.items()
+            for word in ("--command", " ".join(COMMANDS[test]), "--weight", str(weight))]
 
 
 @dataclasses.dataclass
@@ -94,7 +98,7 @@ def measure(server, cell):
     port, speak = server.port, ()
     if cell.tls:
         port, speak = server.tls_port, ("--ca", str(server.authority.file("ca.crt")))
-    seen = generate(port, *speak, "--requests", str(cell.requests), *cell.load)
+    seen = generate(port, *speak, "--requests", str(cell.requests), *cell.words)
     cpu = server.cpu_seconds() - before
     return Sample(seen["requests_per_second"], seen["p50_ms"], seen["p99_ms"],
                   cpu / cell.requests * 1e6, seen["cpu_seconds"] / cell.requests * 1e6, seen["idle"])
@@ -122,31 +126,15 @@ def benchmark(port, *arguments, core=LOAD_CORE):
     return rows[-1]
 
 
-@dataclasses.dataclass(frozen=True)
-class Strings:
-    """Requests that set keys of this name and number to values of so many bytes."""
-
-    key: str
-    count: int
-    value_bytes: int
-
-    def __iter__(self):
-        value = b"x" * self.value_bytes
-        return ((b"SET", b"%s:%012d" % (self.key.encode(), n), value) for n in range(self.count))
+def fill_keys(port, keys, first=0, value=VALUE_BYTES):
+    """So many keys, from number `first` on, so that a GET of any of these numbers finds one."""
+    ascending(port, keys, *COMMANDS["set"], first=first, value=value)
 
 
-@dataclasses.dataclass(frozen=True)
-class Fields:
-    """Requests that give a hash so many fields, of 100 bytes each."""
-
-    key: str
-    count: int
-
-    def __iter__(self, together=100):
-        value = b"x" * VALUE_BYTES
-        return ((b"HSET", self.key, *(part for n in range(first, first + together)
-                                      for part in (b"element:%012d" % n, value)))
-                for first in range(0, self.count, together))
+def ascending(port, requests, *command, first=0, value=VALUE_BYTES):
+    """Sends a command for each number from `first` on."""
+    generate(port, "--connections", "4", "--pipeline", "64", "--requests", str(requests), "--value", str(value),
+             "--ascending", str(first), *command)
 
 
 def fill(port, requests, batch=1000):

@@ -5,9 +5,11 @@ connections. Below it, requests fall due at a fixed rate whether or not the serv
 when its request was due.
 """
 
+import load
 import paper_servers
 import processes
 from processes import GOAL, GOAL_SHARE, SATURATION, WORKLOADS, Load, told
+from turns import in_turn
 
 SECONDS = 5
 
@@ -25,7 +27,7 @@ def run(options, note):
     found = {"keys": keys, "processes": options.processes, "seconds": seconds, "workloads": {}}
     with paper_servers.started(options.servers) as servers:
         for server in servers.values():
-            paper_servers.fill(server, keys)
+            load.fill_keys(server.port, keys)
         for turn in range(options.turns):
             for workload in WORKLOADS:
                 for row, name, sample in one_turn(turn, workload, servers, options, found):
@@ -40,7 +42,7 @@ def one_turn(turn, workload, servers, options, found):
     most = {}
     rows = (SATURATION, *map(str, RATES), GOAL)
     for number, row in enumerate(rows):
-        for name in paper_servers.in_turn(options.servers, turn, number):
+        for name in in_turn(options.servers, turn, number):
             rate = rate_of(row, most.get(name))
             if rate is None:
                 continue

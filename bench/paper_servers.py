@@ -43,21 +43,8 @@ def kiln(log_name):
             yield server
 
 
-def fill(server, keys):
-    """Keys from 0 on, so that a GET of any number below `keys` finds one."""
-    load.generate(server.port, "--connections", "4", "--pipeline", "64", "--requests", str(keys), "--ascending", "0",
-                  *load.COMMANDS["set"])
-
-
 def settle(servers, name):
     """Has a Kiln take a snapshot before a row that writes: by itself it takes none within a minute of its last, so
     none falls into that row."""
     if name in KILNS:
         load.save(servers[name])
-
-
-def in_turn(names, turn, row):
-    """The names, another first each time, and in every other turn backwards: whatever one leaves behind falls on each
-    of the others."""
-    first, step = turn + row, 1 if turn % 2 else -1
-    return [names[(first + step * place) % len(names)] for place in range(len(names))]

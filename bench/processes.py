@@ -11,9 +11,10 @@ import time
 import load
 import paper_servers
 import subjects
+from turns import in_turn
 
 # What is sent, and in which proportion.
-WORKLOADS = {"read-only": (("get", 1),), "write-only": (("set", 1),), "mixed": (("get", 80), ("set", 20))}
+WORKLOADS = {"read-only": {"get": 1}, "write-only": {"set": 1}, "mixed": {"get": 80, "set": 20}}
 CONNECTIONS = 100
 COUNTS = (1, 2, 5, 10)
 SECONDS = 3
@@ -40,17 +41,15 @@ class Load:
 
     def words(self, number):
         """What the load's process of this number, from 0, is told."""
-        mix = [word for command, weight in WORKLOADS[self.workload]
-               for word in ("--command", " ".join(load.COMMANDS[command]), "--weight", str(weight))]
         # Parts of the rate that are whole numbers, and together the rate.
         rate = self.rate * (number + 1) // self.processes - self.rate * number // self.processes
         return ("--connections", str(CONNECTIONS), "--keyspace", str(self.keys), "--value", str(load.VALUE_BYTES),
                 "--seconds", str(self.seconds), "--seed", str(self.seed * max(COUNTS) + number),
-                *(("--rate", str(rate)) if self.rate else ()), *mix)
+                *(("--rate", str(rate)) if self.rate else ()), *load.mix(WORKLOADS[self.workload]))
 
     @property
     def writes(self):
-        return any(command == "set" for command, _ in WORKLOADS[self.workload])
+        return "set" in WORKLOADS[self.workload]
 
 
 def run(options, note):
@@ -60,13 +59,13 @@ def run(options, note):
     rows = [(workload, count) for workload in ("read-only", "write-only") for count in COUNTS]
     with paper_servers.started(options.servers) as servers:
         for server in servers.values():
-            paper_servers.fill(server, keys)
+            load.fill_keys(server.port, keys)
         for turn in range(options.turns):
             for number, (workload, count) in enumerate(rows):
                 most = {}
                 for kind in (SATURATION, GOAL):
                     seed = 2 * (len(rows) * turn + number) + (kind == GOAL)
-                    for name in paper_servers.in_turn(options.servers, turn, number):
+                    for name in in_turn(options.servers, turn, number):
                         wanted = Load(workload, count, seconds, keys, seed, int(most.get(name, 0) * GOAL_SHARE))
                         sample = measured(servers, name, wanted)
                         most[name] = sample["requests_per_second"]

@@ -18,6 +18,7 @@ import scene
 import subjects
 import tiered
 from harness import paths
+from turns import in_turn
 
 KEYS = 2_000_000
 HOT_SHARE = 0.1
@@ -25,7 +26,7 @@ COLD_PERCENTS = (10, 20)
 CONNECTIONS = 100
 
 # What is sent, and in which proportion.
-LOADS = {"read only": (("get", 1),), "write only": (("set", 1),), "80 % read": (("get", 80), ("set", 20))}
+LOADS = {"read only": {"get": 1}, "write only": {"set": 1}, "80 % read": {"get": 80, "set": 20}}
 
 # Each row, and before it the same load unmeasured, so that who was idle has in memory what the row wants there.
 ROW_SECONDS, WARM_SECONDS = 10, 4
@@ -48,7 +49,7 @@ STEADY_SHARE = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A share of cold requests, of a hundred, and commands with their weights."""
+    """A share of cold requests, of a hundred, and what is sent."""
 
     cold: int
     load: str
@@ -59,12 +60,12 @@ class Row:
         return f"{100 - self.cold}/{self.cold}, {self.load}" + ", at half the speed" * self.is_steady
 
     @property
-    def commands(self):
+    def weights(self):
         return LOADS[self.load]
 
     @property
     def writes(self):
-        return any(command == "set" for command, _ in self.commands)
+        return "set" in self.weights
 
 
 READ_ONLY = "read only"
@@ -96,13 +97,10 @@ def run(options, note):
 
 
 def one_turn(turn, servers, found, seconds):
-    """Each row with what each subject showed in it. Another begins each time, and in every other turn the order is
-    reversed: whatever one leaves behind falls on each of the others."""
+    """Each row with what each subject showed in it."""
     speeds = {}
     for number, row in enumerate(ROWS):
-        first, step = turn + number, 1 if turn % 2 else -1
-        for place in range(len(SUBJECTS)):
-            name = SUBJECTS[(first + step * place) % len(SUBJECTS)]
+        for name in in_turn(SUBJECTS, turn, number):
             if row.writes:
                 save(name, servers[name])
             rate = speeds[row.cold, row.load] * STEADY_SHARE if row.is_steady else None
@@ -137,12 +135,11 @@ def measure(name, server, found, row, seconds, seed, rate):
 
 def ask(name, server, found, row, seconds, seed, rate):
     """Requests for so long, one after the other on each connection; at a rate if there is one."""
-    mix = [word for command, weight in row.commands
-           for word in ("--command", " ".join(load.COMMANDS[command]), "--weight", str(weight))]
     pace = ("--rate", str(max(1, int(rate)))) if rate else ()
     return load.generate(server.port, *words(name), *pace, "--connections", str(CONNECTIONS), "--keyspace",
                          str(found["keys"]), "--hot", str(found["hot"]), "--cold", str(row.cold), "--value",
-                         str(tiered.VALUE_BYTES), "--seconds", str(seconds), "--seed", str(seed), "--go-on", *mix)
+                         str(tiered.VALUE_BYTES), "--seconds", str(seconds), "--seed", str(seed), "--go-on",
+                         *load.mix(row.weights))
 
 
 def words(name):

@@ -35,7 +35,8 @@ FIRST = ("nice", "-n", "-20")
 # or two, which would be measured as the snapshot's. An idle task goes at once.
 LAST = ("chrt", "--idle", "0")
 
-# The fork's child may leave the server's core, as a snapshot worker does.
+# The fork's child may leave the server's core, as a snapshot worker does. This Valkey is the one that the suites
+# compare with, which is there wherever they run; `subjects.VALKEY` is another, built as its makers build it.
 FORKS_ASIDE = (*subjects.NO_SNAPSHOTS, "--bgsave_cpulist", LOAD_CORE)
 REDIS = Subject("redis", paths.stock_command(), FORKS_ASIDE)
 VALKEY = Subject("valkey", paths.valkey_command(), FORKS_ASIDE)
@@ -50,8 +51,7 @@ def keys_of(payload_bytes):
 def fill(server, first, keys):
     """Keys from number `first` on, `keys` of them."""
     if keys > 0:
-        load.generate(server.port, "--connections", "4", "--pipeline", "64", "--requests", str(keys),
-                      "--value", str(VALUE_BYTES), "--ascending", str(first), *load.COMMANDS["set"])
+        load.fill_keys(server.port, keys, first, VALUE_BYTES)
 
 
 class Loads:

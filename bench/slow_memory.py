@@ -14,6 +14,7 @@ import tiered
 from harness import paths
 from harness.server import Server
 from load import Cell
+from turns import in_turn
 
 KEYS = 1_000_000
 VALUE_BYTES = 64
@@ -81,8 +82,7 @@ def built():
 
 def filled(server, keys):
     """Fills a server and waits until it moves nothing; the share of its bytes that is slow."""
-    load.generate(server.port, "--connections", "20", "--pipeline", "16", "--requests", str(keys), "--value",
-                  str(VALUE_BYTES), "--ascending", "0", *load.COMMANDS["set"])
+    load.fill_keys(server.port, keys, value=VALUE_BYTES)
     before, deadline = None, time.monotonic() + REST_SECONDS_MAX
     while (now := slow_share(server)) != before:
         if time.monotonic() > deadline:
@@ -99,14 +99,12 @@ def slow_share(server):
 
 
 def one_turn(turn, servers, keys, scale):
-    """Each cell with what each policy showed in it, `ROUNDS` times. Another begins each time, and in every other turn
-    the order is reversed: whatever one leaves behind falls on each of the others."""
+    """Each cell with what each policy showed in it, `ROUNDS` times."""
     names = list(servers)
     for number in range(ROUNDS * len(CELLS)):
         cell = CELLS[number % len(CELLS)].scaled(scale)
-        first, step = turn + number // len(CELLS) + number, 1 if turn % 2 else -1
-        for place in range(len(names)):
-            name = names[(first + step * place) % len(names)]
+        # One further in each round: else the same policy would be first in a cell each time, as cells are a multiple.
+        for name in in_turn(names, turn, number + number // len(CELLS)):
             # The next snapshot falls due by what the log grows, and then into no row of another's.
             if cell.test != "get":
                 load.save(servers[name])

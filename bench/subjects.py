@@ -68,7 +68,9 @@ class Floor(Server):
 RELEASE = paths.ROOT / "target" / "release"
 NO_SNAPSHOTS = ("--save", "")
 
-PEERS = paths.CACHE / "peers"
+# Where `tests/install peers` puts those that it builds as their makers do: with their jemalloc. The Valkey that the
+# suites compare with (`paths.valkey_command`), and `scene.VALKEY` with it, has the system's allocator.
+PEERS_FOLDER = paths.CACHE / "peers"
 ALWAYS = (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always",
           "--auto-aof-rewrite-percentage", "0")
 REWRITE = ("BGREWRITEAOF",)
@@ -76,8 +78,8 @@ REWRITE = ("BGREWRITEAOF",)
 # The next snapshot falls due by what the log has grown since this one.
 KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", upkeep=("BGSAVE",), saves_first=True)
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
-VALKEY = Subject("valkey", str(PEERS / "valkey-server"), NO_SNAPSHOTS)
-REDIS_8 = Subject("redis 8", str(PEERS / "redis-server"), NO_SNAPSHOTS)
+VALKEY = Subject("valkey", str(PEERS_FOLDER / "valkey-server"), NO_SNAPSHOTS)
+REDIS_8 = Subject("redis 8", str(PEERS_FOLDER / "redis-server"), NO_SNAPSHOTS)
 REDIS_ALWAYS = Subject("redis always", REDIS.command, ALWAYS, upkeep=REWRITE)
 VALKEY_ALWAYS = Subject("valkey always", VALKEY.command, ALWAYS, upkeep=REWRITE)
 REDIS_8_ALWAYS = Subject("redis 8 always", REDIS_8.command, ALWAYS, upkeep=REWRITE)

@@ -12,36 +12,70 @@ import load
 import subjects
 from harness.authority import TestAuthority
 from load import Cell
+from turns import in_turn
 
 # Rows of other sizes have keys of their own, and so few that seven servers hold them beside the rest.
 SIZED_KEYS = 100_000
 
 
 def sized(value, pipelined, single):
-    """SET and GET of values of so many bytes, of keys that are all there: the first row fills them in."""
-    key = f"size{value}"
-    write, read = ("SET", f"{key}:__rand_int__", "__value__"), ("GET", f"{key}:__rand_int__")
-    like = {"connections": 100, "value": value, "keys": SIZED_KEYS}
-    return [Cell("set", pipeline=16, requests=pipelined, command=write,
-                 before=load.Strings(key, SIZED_KEYS, value), **like),
+    """SET and GET of values of so many bytes, of keys that are all there."""
+    key = f"size{value}:__rand_int__"
+    write, read = ("SET", key, "__value__"), ("GET", key)
+
+    def before(port):
+        load.ascending(port, SIZED_KEYS, *write, value=value)
+
+    like = {"connections": 100, "value": value, "keys": SIZED_KEYS, "before": before}
+    return [Cell("set", pipeline=16, requests=pipelined, command=write, **like),
             Cell("set", pipeline=1, requests=single, command=write, **like),
             Cell("get", pipeline=16, requests=pipelined, command=read, **like),
             Cell("get", pipeline=1, requests=single, command=read, **like)]
 
 
-# A hundred members, elements or fields, and ten fields.
-RANKED = (("ZADD", "ranked", *(word for at in range(100) for word in (str(at), f"member:{at}"))),)
-ROWED = (("DEL", "rowed"), ("RPUSH", "rowed", *(f"element:{at}" for at in range(100))))
-FIELDS = (("HSET", "fields", *(f"{word}{at}" for at in range(10) for word in ("field", "value"))),)
+def sends(*requests):
+    """What prepares a row with these requests."""
+    return lambda port: load.fill(port, requests)
+
+
+# A sorted set of a hundred members, a list of a hundred elements, a hash of ten fields.
+RANKED = sends(("ZADD", "ranked", *(word for at in range(100) for word in (str(at), f"member:{at}"))))
+ROWED = sends(("DEL", "rowed"), ("RPUSH", "rowed", *(f"element:{at}" for at in range(100))))
+FIELDS = sends(("HSET", "fields", *(f"{word}{at}" for at in range(10) for word in ("field", "value"))))
 EVAL = ("EVAL", "return redis.call('SET',KEYS[1],ARGV[1])", "1", "key:__rand_int__", "x" * 100)
 XADD = ("XADD", "mystream", "*", "field", "x" * 100)
-# Fields of a hash that are all there.
+MIXED = {"get": 80, "set": 20}
+
 HASH_FIELDS = 100_000
 HGET = ("HGET", "found", "element:__rand_int__")
-MIXED = {"GET key:__rand_int__": 80, "SET key:__rand_int__ __value__": 20}
+
+
+def hash_there(port):
+    """A hash that has each field which is asked for."""
+    load.ascending(port, HASH_FIELDS, "HSET", "found", "element:__rand_int__", "__value__")
+
+
+POPPED = 1_000_000
+
+
+def list_there(port):
+    """A list that lasts for all of its row."""
+    load.ascending(port, POPPED, *load.COMMANDS["lpush"])
+
+
+READ_ENTRIES = 400_000
+
+
+def stream_there(port):
+    """A stream that lasts for all of its row, and nobody has read."""
+    load.fill(port, [("DEL", "mystream")])
+    load.ascending(port, READ_ENTRIES, *XADD)
+    load.fill(port, [("XGROUP", "CREATE", "mystream", "group", "0")])
+
 
 # Requests of a row: enough for a second and a half of a server, and few enough that the whole of five turns takes
-# about two hours. What is written in a row makes no snapshot due but in the one named so.
+# about two hours. What is written in a row makes no snapshot due but in the one named so. Each row stands alone: what
+# it needs beside the keys that all servers have, its `before` makes.
 CELLS = [
     Cell("set", 100, 16, 1_000_000, beside_logs=True),
     Cell("get", 100, 16, 1_500_000),
@@ -67,8 +101,8 @@ CELLS = [
     Cell("lpush", 100, 1, 150_000),
     Cell("hset", 100, 16, 750_000),
     Cell("hset", 100, 1, 150_000),
-    Cell("hget", 100, 16, 1_000_000, HGET, load.Fields("found", HASH_FIELDS), keys=HASH_FIELDS),
-    Cell("hget", 100, 1, 150_000, HGET, load.Fields("found", HASH_FIELDS), keys=HASH_FIELDS),
+    Cell("hget", 100, 16, 1_000_000, HGET, hash_there, keys=HASH_FIELDS),
+    Cell("hget", 100, 1, 150_000, HGET, hash_there, keys=HASH_FIELDS),
     Cell("sadd", 100, 16, 750_000),
     Cell("sadd", 100, 1, 150_000),
     Cell("zadd", 100, 16, 500_000),
@@ -79,16 +113,14 @@ CELLS = [
     Cell("lrange", 100, 1, 100_000, ("LRANGE", "rowed", "0", "99"), ROWED),
     Cell("zrange", 100, 16, 250_000, ("ZRANGE", "ranked", "0", "99"), RANKED),
     Cell("zrange", 100, 1, 100_000, ("ZRANGE", "ranked", "0", "99"), RANKED),
-    # From the list that LPUSH has filled.
-    Cell("brpop", 100, 16, 1_000_000, ("BRPOP", "mylist", "0")),
+    Cell("brpop", 100, 16, POPPED, ("BRPOP", "mylist", "0"), list_there),
     Cell("eval", 100, 16, 250_000, EVAL),
     Cell("eval", 100, 1, 100_000, EVAL),
     Cell("xadd", 100, 16, 500_000, XADD),
     Cell("xadd", 100, 1, 150_000, XADD),
-    # From the stream that XADD has filled, each entry to be acknowledged.
-    Cell("xreadgroup", 100, 16, 400_000,
-         ("XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "mystream", ">"),
-         (("XGROUP", "CREATE", "mystream", "group", "0"),)),
+    # Each entry is to be acknowledged.
+    Cell("xreadgroup", 100, 16, READ_ENTRIES,
+         ("XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "mystream", ">"), stream_there),
     # With a snapshot, or a rewrite of the AOF, for half a gigabyte of log: Kiln takes one for each.
     Cell("set", 100, 16, 4_000_000, beside_logs=True, upkeep=True),
     # TLS 1.3, with a key of P-256.
@@ -105,7 +137,8 @@ CELLS = [
 FLOOR_TESTS = {"get", "set"}
 FLOORS = {cell.value: subjects.floor(cell.value) for cell in CELLS if cell.test in FLOOR_TESTS and not cell.tls}
 
-SUBJECTS = [subjects.KILN, *subjects.WITHOUT_LOG, *subjects.WITH_LOG, subjects.FLOOR]
+SERVERS = [subjects.KILN, *subjects.WITHOUT_LOG, *subjects.WITH_LOG]
+SUBJECTS = [*SERVERS, subjects.FLOOR]
 
 
 def asked(cell):
@@ -135,14 +168,16 @@ def run(options, note):
 
 
 def one_turn(turn, authority, scale):
-    """Each cell with what each subject showed in it, in an order that changes: whatever one leaves behind
-    falls on each of the others."""
+    """Each cell with what each subject showed in it."""
     with contextlib.ExitStack() as stack:
-        servers = start(stack, [*subjects.present(SUBJECTS[:-1]), *FLOORS.values()], authority)
+        servers = start(stack, [*subjects.present(SERVERS), *FLOORS.values()], authority)
+        prepared = set()
         for number, cell in enumerate(CELLS):
             there = [subject for subject in asked(cell) if subject in servers]
-            for subject in rotated(there, turn, number):
-                load.fill(servers[subject].port, cell.before)
+            for subject in in_turn(there, turn, number):
+                if cell.before and (cell.before, subject) not in prepared:
+                    cell.before(servers[subject].port)
+                    prepared.add((cell.before, subject))
                 prepare(servers, subject)
                 if cell.upkeep and subject.upkeep:
                     call(servers[subject], *subject.upkeep)
@@ -155,15 +190,8 @@ def start(stack, chosen, authority=None):
     for subject in chosen:
         server = servers[subject] = stack.enter_context(subject.server(authority))
         if subject.name != subjects.FLOOR_NAME:
-            load.generate(server.port, "--connections", "4", "--pipeline", "64", "--ascending", "0",
-                          "--requests", str(load.KEYS), "--value", str(load.VALUE_BYTES), *load.COMMANDS["set"])
+            load.fill_keys(server.port, load.KEYS)
     return servers
-
-
-def rotated(chosen, turn, number):
-    """Another begins each time, and in every other turn the order is reversed."""
-    first, step = turn + number, 1 if turn % 2 == 0 else -1
-    return [chosen[(first + step * place) % len(chosen)] for place in range(len(chosen))]
 
 
 def prepare(servers, subject):
