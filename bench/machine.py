@@ -13,14 +13,14 @@ import time
 from harness import paths
 
 
-# Peers of the server and what loads it, and the crate whose examples they are.
-PEERS = {"floor": "world", "load": "world", "reads": "world", "bare": "services"}
+# What loads the server or stands beside it, and the crate whose example it is.
+EXAMPLES = {"floor": "world", "load": "world", "reads": "world", "bare": "services"}
 
 
-def build(*peers, features=()):
-    """The server and what it is measured beside; `features` of the server and of its services' clients."""
+def build(*examples, features=()):
+    """The server and these EXAMPLES; `features` of the server and of its services' clients."""
     more = [word for feature in features for word in ("--features", feature)]
-    for what in (["-p", "kiln"], *(["-p", PEERS[name], "--example", name] for name in peers)):
+    for what in (["-p", "kiln"], *(["-p", EXAMPLES[name], "--example", name] for name in examples)):
         subprocess.run(["cargo", "build", "-q", "--release", *what, *more], cwd=paths.ROOT, check=True)
 
 
@@ -46,8 +46,9 @@ def sync_microseconds():
     return statistics.median(took) * 1e6
 
 
-# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds. It rests now and
-# then: Linux keeps a process that goes before all others from its core for a twentieth of each second.
+# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds. It rests for
+# nearly a quarter of the time, in which others may have the core: neither the limit that `unthrottled` lifts nor
+# Linux's fair server then takes the core from it for their sake, and what it sees is the machine's own.
 PAUSES = """
 import sys, time
 now = time.perf_counter
@@ -70,25 +71,36 @@ def longest_pause_ms(core, seconds):
     return float(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
 
 
-# Microseconds of a second that Linux leaves to threads of SCHED_FIFO, or -1: proc_sys_kernel(5).
-FIRST_MICROSECONDS = pathlib.Path("/proc/sys/kernel/sched_rt_runtime_us")
+# Microseconds of each period, a second by default, that Linux lets threads of SCHED_FIFO run; or -1, for all of them:
+# proc_sys_kernel(5).
+FIFO_LIMIT_FILE = pathlib.Path("/proc/sys/kernel/sched_rt_runtime_us")
 
 
 @contextlib.contextmanager
 def unthrottled():
-    """Until the block ends, who goes first may do so all the time, where one is allowed to set that: it is kept from its
-    core for a twentieth of each second otherwise, in one piece.
+    """Until the block ends, who goes first may do so all the time: otherwise it is kept from its core for a twentieth of
+    each second, in one piece. Yields whether it is so: not where one may not set it, as in a container whose /proc/sys
+    is read-only. A SIGKILL leaves it set.
+
+    It counts for a kernel older than 6.12, or built with CONFIG_RT_GROUP_SCHED. Since 6.12 a fair server gives others
+    such a share in any case, once they have waited for a core for long.
     """
-    before = FIRST_MICROSECONDS.read_text()
+    before = fifo_limit("-1")
     try:
-        FIRST_MICROSECONDS.write_text("-1")
-    except PermissionError:
-        yield
-        return
-    try:
-        yield
+        yield before is not None
     finally:
-        FIRST_MICROSECONDS.write_text(before)
+        if before is not None:
+            fifo_limit(before)
+
+
+def fifo_limit(wanted):
+    """Sets the limit, and returns what it was before; None where it cannot be set."""
+    try:
+        before = FIFO_LIMIT_FILE.read_text().strip()
+        FIFO_LIMIT_FILE.write_text(wanted)
+    except OSError:
+        return None
+    return before
 
 
 def go_first(thread):

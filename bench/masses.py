@@ -25,10 +25,12 @@ from subjects import LOAD_CORE, RELEASE, SERVER_CORE
 KEYS = 1_250_000
 MEMORY_SHARE = 0.08
 
-# What the bystander asks for, beside PING. A request is sent when one of its connections has no other under way: with as
-# many as who delete has, none waits for another one of the bystander's own.
+# Keys that the bystander asks for, beside PING, and its requests a second.
 NEAR = 1000
 RATE = 1000
+
+# One for each millisecond of the longest answer that is allowed (50 ms). A request is sent once one of the connections
+# has no other under way: so none waits for another of the bystander's own until an answer takes longer than that.
 BYSTANDER_CONNECTIONS = 50
 
 # Who deletes: so many clients, so many keys at a time.
@@ -47,14 +49,17 @@ TELLING_KEYS_A_SECOND = 50_000
 
 
 def run(options, note):
-    """Returns {"keys", "idle": {"seconds", "written"}, "pauses": [the machine's longest on the loop's core, ms, of each
-    turn], "deeds": {deed: [{"cold", "took_seconds", "before": [worst
+    """Returns {"keys", "unthrottled": whether nothing but the machine kept the loop from its core, as far as
+    `machine.unthrottled` goes, "idle": {"seconds", "written"}, "pauses": [the machine's longest on the loop's core, ms,
+    of each turn], "deeds": {deed: [{"cold", "took_seconds", "before": [worst
     answer of each second, ms], "during", "after", "turn_before": the loop's longest turn, ms, "turn": and from the
     deed on} of each turn]}}."""
     keys = tiered.scaled(KEYS, options.scale, 100_000)
     found = {"keys": keys, "idle": None, "pauses": [], "deeds": {}}
     server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
-    with machine.unthrottled(), server:
+    with machine.unthrottled() as found["unthrottled"], server:
+        note("Linux's limit for who goes first is "
+             + ("lifted" if found["unthrottled"] else f"as it is: {machine.FIFO_LIMIT_FILE} cannot be set"))
         load.generate(server.port, "--requests", str(NEAR), "--ascending", "0", "--value", str(tiered.VALUE_BYTES),
                       "SET", "near:__rand_int__", "__value__")
         for turn in range(options.turns):

@@ -92,11 +92,23 @@ falls due each millisecond. Its times count from then, so that a server that sto
 *UNLINK*: {batch} keys at a time from {clients} clients. *Expiry*: all at the same millisecond, and nobody asks for them.
 Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting. Here the loop has a core for
 itself and goes before the system's own threads there (`SCHED_FIFO`), and the server's other threads share the load's. No
-snapshot is under way when it begins, but one falls due amid the first DEL and before each expiry, as the log grows.
+snapshot is under way once a server is filled, but one may fall due later, as the log grows: while keys are told when to
+expire, or amid a deed.
 
-{pauses}{table}
+{limit}{pauses}{table}
 Idle, the tier wrote {written:,} bytes in {seconds:.0f} seconds.
 """
+# By whether `masses` could lift it. An older recording does not tell.
+FIFO_LIMIT = {
+    True: """Linux's limit for `SCHED_FIFO` was lifted (`kernel.sched_rt_runtime_us` = -1). Since Linux 6.12 its fair server gives
+others a twentieth of a core in any case, once they have waited for long.
+
+""",
+    False: """Linux's limit for `SCHED_FIFO` stood, as it could not be set (`kernel.sched_rt_runtime_us`): the loop may have been
+kept from its core for a twentieth of a second at a time, which counts as the server's.
+
+""",
+    None: ""}
 MASSES_PAUSES = """No turn can be shorter than the machine's own pauses. A process that did nothing but ask for the time, on the
 loop's core before the turns, with the same precedence, was kept from it for up to {pauses} ms within {seconds} seconds.
 
@@ -372,10 +384,10 @@ def masses_part(found):
                       *(ranged([run[turn] for run in runs], ".1f") for turn in ("turn_before", "turn"))])
     pauses = MASSES_PAUSES.format(
         seconds=masses.PAUSE_SECONDS, pauses=", ".join(f"{pause:.1f}" for pause in found["pauses"]))
-    return MASSES.format(keys=found["keys"], pauses=pauses, connections=masses.BYSTANDER_CONNECTIONS, batch=masses.BATCH,
-                         clients=masses.CONNECTIONS, table=table(
-                             ["", "cold keys", "took, s", "slowest before", "during", "after", "longest turn before",
-                              "during and after"], lines), **found["idle"])
+    header = ["", "cold keys", "took, s", "slowest before", "during", "after", "longest turn before", "during and after"]
+    return MASSES.format(keys=found["keys"], limit=FIFO_LIMIT[found.get("unthrottled")], pauses=pauses,
+                         connections=masses.BYSTANDER_CONNECTIONS, batch=masses.BATCH, clients=masses.CONNECTIONS,
+                         table=table(header, lines), **found["idle"])
 
 
 def scarce_part(found):
