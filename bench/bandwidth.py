@@ -9,7 +9,7 @@ import time
 import load
 import paper_servers
 from cost import log_figures
-from processes import cores_idle, seconds_of
+from paper_load import cores_idle, seconds_of
 from turns import in_turn
 
 SECONDS = 5

@@ -6,9 +6,9 @@ when its request was due.
 """
 
 import load
+import paper_load
 import paper_servers
-import processes
-from processes import GOAL, GOAL_SHARE, SATURATION, WORKLOADS, Load, told
+from paper_load import GOAL, GOAL_SHARE, SATURATION, WORKLOADS, Load, told
 from turns import in_turn
 
 SECONDS = 5
@@ -23,7 +23,7 @@ RATE_SHARE_MAX = 0.9
 def run(options, note):
     """Returns {"keys", "processes", "seconds", "workloads": {workload: {row: {server: [sample of each turn]}}}}. A row
     is SATURATION, a rate, or GOAL; a server has no sample of a rate too near to what it answered in that turn."""
-    keys, seconds = processes.keys_of(options), processes.seconds_of(options, SECONDS)
+    keys, seconds = paper_load.keys_of(options), paper_load.seconds_of(options, SECONDS)
     found = {"keys": keys, "processes": options.processes, "seconds": seconds, "workloads": {}}
     with paper_servers.started(options.servers) as servers:
         for server in servers.values():
@@ -48,7 +48,7 @@ def one_turn(turn, workload, servers, options, found):
                 continue
             seed = (list(WORKLOADS).index(workload) * options.turns + turn) * len(rows) + number + 1
             wanted = Load(workload, options.processes, found["seconds"], found["keys"], seed, rate)
-            sample = processes.measured(servers, name, wanted)
+            sample = paper_load.measured(servers, name, wanted)
             if row == SATURATION:
                 most[name] = sample["requests_per_second"]
             yield row, name, sample

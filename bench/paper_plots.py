@@ -9,24 +9,23 @@ import pathlib
 import statistics
 import sys
 
+import subjects  # noqa: F401  (finds the harness)
+
 import plots
+from paper_load import GOAL, SATURATION
+from paper_servers import KILN_FILE, KILN_JETSTREAM, REDIS, VALKEY
+from paper_tables import MB_MIN, P50_MS_MAX, P99_MS_MAX
 from plots import plt
 
-COLOURS = {"redis": plots.COLOURS["redis"], "valkey": plots.COLOURS["valkey"], "kiln, file": plots.COLOURS["kiln"],
-           "kiln, jetstream": "#f59e0b"}
-
-# 80 % of what a server answers at saturation: large and hollow.
-GOAL = "80% of saturation"
-
-# The paper's shard, and its goals for reads.
-PAPER_MB, PAPER_P50_MS, PAPER_P99_MS = 100, 1.0, 2.0
+COLOURS = {**{name: plots.COLOURS[name] for name in (REDIS, VALKEY)}, KILN_FILE: plots.COLOURS["kiln"],
+           KILN_JETSTREAM: "#f59e0b"}
 
 
 def throughput(found, target):
     """As figure 4: bars of what each server answers at most."""
     figure, axes = plt.subplots(figsize=(9, 4.5))
     groups = {workload: {name: [sample["requests_per_second"] / 1000 for sample in samples]
-                         for name, samples in rows["saturation"].items()}
+                         for name, samples in rows[SATURATION].items()}
               for workload, rows in found["workloads"].items()}
     bars(axes, groups, f"At saturation, {found['processes']} × 100 connections, no pipeline", "thousand requests/s")
     plots.save(figure, target)
@@ -41,7 +40,8 @@ def bars(axes, groups, title, unit):
 
 
 def latency(found, target):
-    """As figure 5: a column a workload, p50 and p99 against the rate. Dotted: what is asked of reads."""
+    """As figure 5: a column a workload, p50 and p99 against the rate, large and hollow at GOAL. Dotted: what is asked of
+    reads."""
     workloads = found["workloads"]
     figure, columns = plt.subplots(1, len(workloads), figsize=(5 * len(workloads), 5), sharey=True, squeeze=False)
     for axes, (workload, rows) in zip(columns[0], workloads.items(), strict=True):
@@ -53,7 +53,7 @@ def latency(found, target):
                 if name in rows[GOAL]:
                     axes.plot(*points([rows[GOAL][name]], field), linestyle="", marker=marker, color=colour,
                               markersize=9, fillstyle="none")
-        for goal in (PAPER_P50_MS, PAPER_P99_MS):
+        for goal in (P50_MS_MAX, P99_MS_MAX):
             axes.axhline(goal, color="black", linewidth=0.5, linestyle=":")
         axes.set_title(workload)
         axes.set_xlabel("thousand requests/s offered")
@@ -76,7 +76,7 @@ def bandwidth(found, target):
     groups = {shape: {name: [sample["mb_per_second"] for sample in samples] for name, samples in row.items()}
               for shape, row in found.items()}
     bars(axes, groups, "SETs of one shard; the line is the paper's", "MB/s of values")
-    axes.axhline(PAPER_MB, color="black", linewidth=0.8, linestyle="--")
+    axes.axhline(MB_MIN, color="black", linewidth=0.8, linestyle="--")
     plots.save(figure, target)
 
 

@@ -11,18 +11,20 @@ from cost import wait_until_writable
 from logs import LOGS
 
 REDIS, VALKEY, KILN_FILE, KILN_JETSTREAM = subjects.REDIS.name, subjects.VALKEY.name, "kiln, file", "kiln, jetstream"
-PEERS = {subject.name: subject for subject in subjects.present([subjects.REDIS, subjects.VALKEY])}
+PEERS = {subject.name: subject for subject in (subjects.REDIS, subjects.VALKEY)}
 KILNS = {KILN_FILE: "directory", KILN_JETSTREAM: "jetstream"}
-NAMES = (REDIS, VALKEY, *KILNS)
+NAMES = (*PEERS, *KILNS)
+ABSENT = [name for name, subject in PEERS.items() if not subject.is_there]
 
-# What a server does of itself after a row takes a moment.
+# After a row a server still works for itself for a moment, and so does the kernel. A guess.
 REST_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def started(names):
-    """{name: server}. Whoever keeps a log has the load's core."""
+    """{name: server}. Whoever keeps a log has the load's core, as it inherits that from this thread."""
     with contextlib.ExitStack() as stack:
+        stack.callback(os.sched_setaffinity, 0, os.sched_getaffinity(0))
         os.sched_setaffinity(0, {int(subjects.LOAD_CORE)})
         yield {name: stack.enter_context(served(name)) for name in names}
 

@@ -4,6 +4,7 @@ import statistics
 
 import bandwidth
 import load
+import paper_load
 import paper_servers
 import processes
 from tables import table
@@ -26,8 +27,9 @@ those that each of them tells.
 ## Goals
 
 {goals}
-At {share:.0%} of saturation means: of what that server answered in that workload and turn, with nobody pausing. †: the
-load's core was full, or nearly so; ‡: the rate was not reached.
+At {share:.0%} of saturation means: of what that server answered in that workload and turn in a closed loop, where each
+connection sends its next request once the last is answered. †: the load's core was full, or nearly so; ‡: the rate was
+not reached.
 
 ## What differs from the paper's set-up
 
@@ -112,9 +114,9 @@ PAPER = {"read-only": ("< 1 · < 2", "< 1 · < 2"), "write-only": ("< 1 · ≤ 3
 def page(results):
     found = {name: result["found"] for name, result in results.items()}
     used = found.get("offered", {})
-    count = used.get("processes", min(processes.COUNTS))
+    count = used.get("processes", min(paper_load.COUNTS))
     parts = [PAGE.format(value=load.VALUE_BYTES, keys=used.get("keys", load.KEYS), measured=measured(results),
-                         goals=goals(found), share=processes.GOAL_SHARE, differences=differences(count))]
+                         goals=goals(found), share=paper_load.GOAL_SHARE, differences=differences(count))]
     if "processes" in found:
         parts.append(processes_part(found["processes"]))
     if used:
@@ -129,11 +131,13 @@ def measured(results):
     rows = []
     for name in ("processes", "offered", "bandwidth"):
         if name not in results:
-            rows.append([name, *["**not measured**"] * 5])
+            rows.append([name, *["**not measured**"] * 6])
             continue
         result = results[name]
-        rows.append([name, *(str(result[field]) for field in ("turns", "scale", "machine", "date", "commit"))])
-    return table(["part", "turns", "of the full size", "machine", "date", "commit"], rows)
+        # An older recording does not tell.
+        absent = ", ".join(result["absent"]) or "none" if "absent" in result else "–"
+        rows.append([name, *(str(result[field]) for field in ("turns", "scale", "machine", "date", "commit")), absent])
+    return table(["part", "turns", "of the full size", "machine", "date", "commit", "absent"], rows)
 
 
 def differences(count):
@@ -147,11 +151,11 @@ def goals(found):
         met = "yes" if is_met(statistics.median(values)) else "**no**"
         rows.append([text, asked, f"{ranged(values, '.2f')} {unit} {mark}".rstrip(), met])
 
-    reads = found.get("offered", {}).get("workloads", {}).get("read-only", {}).get(processes.GOAL, {})
+    reads = found.get("offered", {}).get("workloads", {}).get("read-only", {}).get(paper_load.GOAL, {})
     for name in paper_servers.KILNS:
         for field, most in (("p50_ms", P50_MS_MAX), ("p99_ms", P99_MS_MAX)):
             if name in reads:
-                add(f"{name}: {field[:3]} of reads at {processes.GOAL}", f"< {most:.0f} ms", of(reads[name], field),
+                add(f"{name}: {field[:3]} of reads at {paper_load.GOAL}", f"< {most:.0f} ms", of(reads[name], field),
                     "ms", lambda middle, most=most: middle < most, marks(reads[name]))
     for shape in bandwidth.GOALS:
         row = found.get("bandwidth", {}).get(shape.name, {})
@@ -185,17 +189,17 @@ def ranged(values, form):
 def processes_part(found):
     tables = []
     for workload, kinds in found.items():
-        most, below = (kinds[kind] for kind in (processes.SATURATION, processes.GOAL))
+        most, below = (kinds[kind] for kind in (paper_load.SATURATION, paper_load.GOAL))
         names = names_of(most)
         lines = []
         for count in most:
-            lines.append([f"{count}, {processes.SATURATION}", *(
+            lines.append([f"{count}, {paper_load.SATURATION}", *(
                 f"{ranged(rates(most[count][name]), '.1f')}; {idle(most[count][name])}" for name in names)])
-            lines.append([f"{count}, {processes.GOAL}", *(
+            lines.append([f"{count}, {paper_load.GOAL}", *(
                 f"{quantiles(below[count][name])} ms; {idle(below[count][name])}" for name in names)])
         tables.append(f"### {workload}\n\n" + table(["processes", *names], lines))
-    return PROCESSES.format(connections=processes.CONNECTIONS, borne=processes.borne(found), least=processes.IDLE_MIN,
-                            share=processes.GOAL_SHARE, tables="\n".join(tables))
+    return PROCESSES.format(connections=paper_load.CONNECTIONS, borne=processes.borne(found), least=paper_load.IDLE_MIN,
+                            share=paper_load.GOAL_SHARE, tables="\n".join(tables))
 
 
 def names_of(rows):
@@ -206,19 +210,25 @@ def names_of(rows):
 def throughput_part(found):
     tables = []
     for workload, rows in found["workloads"].items():
-        row = rows[processes.SATURATION]
+        row = rows[paper_load.SATURATION]
         lines = []
         for name in names_of(rows):
-            samples, peers = row[name], row.get(paper_servers.REDIS, row[name])
-            ratios = [one / other for one, other in zip(rates(samples), rates(peers), strict=True)]
-            lines.append([name, ranged(rates(samples), ".1f"), ranged(ratios, ".2f"),
+            samples = row[name]
+            lines.append([name, ranged(rates(samples), ".1f"), against(samples, row.get(paper_servers.REDIS)),
                           *(ranged(of(samples, field), ".1f")
                             for field in ("p50_ms", "p99_ms", "cpu_seconds_per_million")), idle(samples)])
         tables.append(f"### {workload}\n\n" + table(
             ["", "thousand/s", "against redis", "p50, ms", "p99, ms", "server's CPU-s per million",
              "load's core idle"], lines))
-    return THROUGHPUT.format(processes=found["processes"], connections=processes.CONNECTIONS, seconds=found["seconds"],
+    return THROUGHPUT.format(processes=found["processes"], connections=paper_load.CONNECTIONS, seconds=found["seconds"],
                              tables="\n".join(tables))
+
+
+def against(samples, peers):
+    """The ratio within each turn; a dash where there is no such peer."""
+    if not peers:
+        return "–"
+    return ranged([one / other for one, other in zip(rates(samples), rates(peers), strict=True)], ".2f")
 
 
 def latency_part(found):
@@ -228,14 +238,14 @@ def latency_part(found):
         lines = [[f"{int(row):,}" if row.isdigit() else row, *(times(samples.get(name)) for name in names)]
                  for row, samples in ordered(rows)]
         tables.append(f"### {workload}\n\n" + table(["requests/s offered", *names], lines))
-    return LATENCY.format(idle=processes.IDLE_MIN, reached=REACHED_MIN, share=processes.GOAL_SHARE,
+    return LATENCY.format(idle=paper_load.IDLE_MIN, reached=REACHED_MIN, share=paper_load.GOAL_SHARE,
                           tables="\n".join(tables), beside=beside(found["workloads"]))
 
 
 def ordered(rows):
     """Rates in their order, then the share of each one's own saturation."""
     fixed = sorted((row for row in rows if row.isdigit()), key=int)
-    return [(row, rows[row]) for row in [*fixed, processes.GOAL] if row in rows]
+    return [(row, rows[row]) for row in [*fixed, paper_load.GOAL] if row in rows]
 
 
 def times(samples):
@@ -246,7 +256,7 @@ def times(samples):
 
 def marks(samples):
     """What else was the limit."""
-    is_full = statistics.median(of(samples, "load_idle")) < processes.IDLE_MIN
+    is_full = statistics.median(of(samples, "load_idle")) < paper_load.IDLE_MIN
     reached = statistics.median(sample["requests_per_second"] / sample["rate"] for sample in samples)
     return "†" * is_full + "‡" * (reached < REACHED_MIN)
 
@@ -256,8 +266,8 @@ def quantiles(samples):
 
 
 def beside(workloads):
-    names = [name for name in paper_servers.NAMES if any(name in rows[processes.GOAL] for rows in workloads.values())]
-    lines = [[workload, *PAPER[workload], *(times(rows[processes.GOAL].get(name)) for name in names)]
+    names = [name for name in paper_servers.NAMES if any(name in rows[paper_load.GOAL] for rows in workloads.values())]
+    lines = [[workload, *PAPER[workload], *(times(rows[paper_load.GOAL].get(name)) for name in names)]
              for workload, rows in workloads.items()]
     return table(["", "the paper: redis", "the paper: MemoryDB", *names], lines)
 
