@@ -16,14 +16,15 @@ from turns import in_turn
 # Per cent of the closed loop's rate.
 SHARES = (25, 50, 75, 90)
 SECONDS = 2.0
+TURNS_MAX = 3
 
 CELLS = [Cell("get", 100, 1, 150_000), Cell("set", 100, 1, 150_000, beside_logs=True)]
 
 
 def run(options, note):
-    """Returns {cell: {subject: [of each turn the closed loop's rate, and what each share of it showed]}}."""
+    """Returns {cell: {subject: [{"closed": the closed loop's rate, each share of it: sample} of each turn]}}."""
     found = {}
-    for turn in range(min(3, options.turns)):
+    for turn in range(min(TURNS_MAX, options.turns)):
         with contextlib.ExitStack() as stack:
             servers = throughput.start(stack, subjects.present(throughput.SERVERS))
             for number, cell in enumerate(CELLS):
@@ -45,5 +46,9 @@ def one(server, cell, scale):
 
 
 def offered(server, cell, rate, seconds):
-    told = load.generate(server.port, "--rate", str(max(1, int(rate))), "--seconds", str(seconds), *cell.words)
-    return {field: told[field] for field in ("p50_ms", "p99_ms", "idle")}
+    """A sample of requests that fall due at this rate. `load_idle` is the share of the time in which the load had nothing
+    to do."""
+    rate = max(1, int(rate))
+    seen = load.generate(server.port, "--rate", str(rate), "--seconds", str(seconds), *cell.words)
+    return {"rate": rate, "load_idle": seen["idle"],
+            **{field: seen[field] for field in ("requests_per_second", "p50_ms", "p99_ms")}}

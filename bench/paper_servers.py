@@ -22,7 +22,7 @@ REST_SECONDS = 0.5
 
 @contextlib.contextmanager
 def started(names):
-    """{name: server}. Whoever keeps a log has the load's core, as it inherits that from this thread."""
+    """{name: server}, all of them started. NATS's servers run on the load's core, which they inherit from this thread."""
     with contextlib.ExitStack() as stack:
         stack.callback(os.sched_setaffinity, 0, os.sched_getaffinity(0))
         os.sched_setaffinity(0, {int(subjects.LOAD_CORE)})

@@ -7,7 +7,7 @@ import load
 import paper_load
 import paper_servers
 import processes
-from tables import table
+from tables import REACHED_MIN, marks, table
 
 PAGE = """# Section 6.1 of the MemoryDB paper, measured here
 
@@ -104,7 +104,6 @@ and one disk, is in [shard.md](shard.md#what-a-set-costs-over-its-log).
 
 P50_MS_MAX, P99_MS_MAX = 1.0, 2.0
 MB_MIN = 100
-REACHED_MIN = 0.98
 
 # p50 and p99 in ms, of Redis and of MemoryDB.
 PAPER = {"read-only": ("< 1 · < 2", "< 1 · < 2"), "write-only": ("< 1 · ≤ 3", "3 · ≤ 6"),
@@ -156,7 +155,7 @@ def goals(found):
         for field, most in (("p50_ms", P50_MS_MAX), ("p99_ms", P99_MS_MAX)):
             if name in reads:
                 add(f"{name}: {field[:3]} of reads at {paper_load.GOAL}", f"< {most:.0f} ms", of(reads[name], field),
-                    "ms", lambda middle, most=most: middle < most, marks(reads[name]))
+                    "ms", lambda middle, most=most: middle < most, marks(reads[name], paper_load.IDLE_MIN))
     for shape in bandwidth.GOALS:
         row = found.get("bandwidth", {}).get(shape.name, {})
         for name in paper_servers.KILNS:
@@ -251,14 +250,7 @@ def ordered(rows):
 def times(samples):
     if not samples:
         return "–"
-    return f"{quantiles(samples)} {marks(samples)}".rstrip()
-
-
-def marks(samples):
-    """What else was the limit."""
-    is_full = statistics.median(of(samples, "load_idle")) < paper_load.IDLE_MIN
-    reached = statistics.median(sample["requests_per_second"] / sample["rate"] for sample in samples)
-    return "†" * is_full + "‡" * (reached < REACHED_MIN)
+    return f"{quantiles(samples)} {marks(samples, paper_load.IDLE_MIN)}".rstrip()
 
 
 def quantiles(samples):

@@ -6,13 +6,14 @@ import load
 import subjects
 
 KEYS = 3_000_000
+TURNS_MAX = 3
 
 
 def run(options, note):
     """Returns {subject: [keys per second]}; `kiln log` replays its log without a snapshot."""
     keys = max(10_000, int(KEYS * options.scale))
     found = {"keys": keys}
-    for turn in range(min(3, options.turns)):
+    for turn in range(min(TURNS_MAX, options.turns)):
         for name, subject, snapshot in (("kiln", subjects.KILN, True),
                                         ("kiln log", subjects.KILN, False),
                                         ("redis", subjects.REDIS, True)):

@@ -20,6 +20,7 @@ DATASET_BYTES = 4 << 30
 BEFORE_SECONDS = 10
 DURING_SECONDS_MIN = 10
 DURING_SECONDS_MAX = 120
+TURNS_MAX = 3
 
 
 class Probe(threading.Thread):
@@ -115,7 +116,7 @@ def run(options, note):
     """Returns {subject: [one result a run]}."""
     keys = max(10_000, int(DATASET_BYTES / 600 * options.scale))
     found = {"keys": keys}
-    for turn in range(min(3, options.turns)):
+    for turn in range(min(TURNS_MAX, options.turns)):
         for subject in (subjects.KILN, subjects.REDIS):
             result = once(subject, keys)
             if result is None:
