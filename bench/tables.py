@@ -286,13 +286,15 @@ def ratios(results):
 
 
 def earlier(results):
-    """What was not measured together with the rest, and on what."""
-    measured = results.get("measured", {})
-    names = {}
+    """What was not measured together with the rest, and on what; and the rows of throughput that were measured alone."""
+    measured, apart = results.get("measured", {}), {}
     for name in ("throughput", "latency", "memory", "restart", "restore", "snapshot"):
-        machine = measured.get(name, "an unknown machine").rstrip(".")
-        if name in results and machine != results["machine"].rstrip("."):
-            names.setdefault(machine, []).append(name)
+        machine = measured.get(name, "an unknown machine")
+        if name in results and machine.rstrip(".") != results["machine"].rstrip("."):
+            apart[name] = machine
+    names = {}
+    for name, machine in [*apart.items(), *results.get("rows_measured", {}).items()]:
+        names.setdefault(machine.rstrip("."), []).append(name)
     known = "; ".join(f"{', '.join(which)} on {machine}" for machine, which in names.items())
     return f"Measured apart from the rest: {known}.\n" if known else ""
 

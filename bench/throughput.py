@@ -151,14 +151,25 @@ def asked(cell):
     return found
 
 
+def chosen(words):
+    """The cells whose name is one of these words, or contains one that is no name; all of them without any."""
+    names = {cell.name for cell in CELLS}
+    cells = [cell for cell in CELLS if not words or cell.name in words
+             or any(word in cell.name for word in words if word not in names)]
+    if not cells:
+        raise SystemExit(f"no row's name contains {' or '.join(words)}; there are:\n"
+                         + "\n".join(cell.name for cell in CELLS))
+    return cells
+
+
 def run(options, note):
-    """Returns {cell: {subject: [sample of each turn]}} as plain data. Samples of one cell and turn were taken
-    one after another."""
-    found = {}
+    """Returns {cell: {subject: [sample of each turn]}} as plain data, of the rows that are chosen. Samples of one cell
+    and turn were taken one after another."""
+    found, cells = {}, chosen(options.rows)
     with TestAuthority() as authority:
         authority.issue("server")
         for turn in range(options.turns):
-            for cell, subject, sample in one_turn(turn, authority, options.scale):
+            for cell, subject, sample in one_turn(turn, cells, authority, options.scale):
                 found.setdefault(cell.name, {}).setdefault(subject.name, []).append(vars(sample))
                 note(f"turn {turn + 1}: {cell.name}: {subject.name}: "
                      f"{sample.requests_per_second:,.0f}/s, "
@@ -167,14 +178,15 @@ def run(options, note):
     return found
 
 
-def one_turn(turn, authority, scale):
+def one_turn(turn, cells, authority, scale):
     """Each cell with what each subject showed in it."""
+    wanted = [subject for cell in cells for subject in asked(cell)]
+    there = [subject for subject in [*subjects.present(SERVERS), *FLOORS.values()] if subject in wanted]
     with contextlib.ExitStack() as stack:
-        servers = start(stack, [*subjects.present(SERVERS), *FLOORS.values()], authority)
+        servers = start(stack, there, authority)
         prepared = set()
-        for number, cell in enumerate(CELLS):
-            there = [subject for subject in asked(cell) if subject in servers]
-            for subject in in_turn(there, turn, number):
+        for number, cell in enumerate(cells):
+            for subject in in_turn([subject for subject in asked(cell) if subject in servers], turn, number):
                 if cell.before and (cell.before, subject) not in prepared:
                     cell.before(servers[subject].port)
                     prepared.add((cell.before, subject))
@@ -184,10 +196,17 @@ def one_turn(turn, authority, scale):
                 yield cell, subject, load.measure(servers[subject], cell.scaled(scale))
 
 
-def start(stack, chosen, authority=None):
+def merged(kept, found):
+    """What was recorded, with these rows in place of those of the same name, in the order of CELLS."""
+    places = {cell.name: place for place, cell in enumerate(CELLS)}
+    both = {**kept, **found}
+    return {name: both[name] for name in sorted(both, key=lambda name: places.get(name, len(places)))}
+
+
+def start(stack, wanted, authority=None):
     """{subject: its server}, each with the same keys."""
     servers = {}
-    for subject in chosen:
+    for subject in wanted:
         server = servers[subject] = stack.enter_context(subject.server(authority))
         if subject.name != subjects.FLOOR_NAME:
             load.fill_keys(server.port, load.KEYS)
