@@ -67,16 +67,17 @@ def give_or_take(samples, field, show):
 def throughput_tables(found, absent):
     names = columns(found, absent)
     meant = asked(throughput.CELLS)
+
+    def missing(name, cell):
+        return ABSENT if name in absent and name in meant.get(cell, ()) else "–"
+
     fields = [("requests_per_second", "Thousand requests a second", lambda v: f"{v / 1000:.0f}"),
               ("cpu_seconds_per_million", "Server CPU-seconds per million", lambda v: f"{v:.2f}"),
               ("p50_ms", "p50, ms", lambda v: f"{v:.2f}"), ("p99_ms", "p99, ms", lambda v: f"{v:.2f}")]
     parts = []
     for field, title, show in fields:
-        rows = []
-        for cell, samples in found.items():
-            rows.append([cell] + [
-                give_or_take(samples[name], field, show) if name in samples else ABSENT if name in absent and name in meant.get(cell, ()) else "–"
-                for name in names])
+        rows = [[cell, *(give_or_take(samples[name], field, show) if name in samples else missing(name, cell)
+                         for name in names)] for cell, samples in found.items()]
         parts.append(f"### {title}\n\n" + table(["connections × pipeline", *names], rows))
     return "\n".join(parts) + "\n" + load_table(found, names)
 
