@@ -76,7 +76,7 @@ pub mod master;
 pub mod moving;
 pub mod notify;
 mod number;
-mod prefetch;
+pub mod prefetch;
 mod random;
 pub mod rdb;
 pub mod refusal;

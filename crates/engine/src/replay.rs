@@ -135,25 +135,18 @@ impl Keyspace {
         if batch.len() < 2 || batch.len() > EFFECTS_AHEAD {
             return;
         }
-        let mut hashes = [0; EFFECTS_AHEAD];
+        let (mut keys, mut found) = ([(DatabaseId(0), 0); EFFECTS_AHEAD], 0);
         let mut last: &[u8] = &[];
-        for (hash, (database, key, _)) in hashes.iter_mut().zip(batch) {
+        for (database, key, _) in batch {
             // Further effects on a key repeat where it stands, and need no second look.
             let is_new = !std::ptr::eq(last, *key) && !key.is_empty();
             if is_new && self.databases.get(database.0 as usize).is_some() {
-                *hash = self.hash(key);
+                keys[found] = (*database, self.hash(key));
+                found += 1;
             }
             last = key;
         }
-        // In loops of their own the processor runs ahead from one address to the next; in the loop
-        // above, reading and hashing the keys fills its window.
-        let wanted = || hashes.iter().zip(batch).filter(|(hash, _)| **hash != 0);
-        for (hash, (database, ..)) in wanted() {
-            self.prefetch_bucket(*database, *hash);
-        }
-        for (hash, (database, ..)) in wanted() {
-            self.prefetch_entry(*database, *hash);
-        }
+        self.prefetch(&mut keys[..found]);
     }
 
     fn has_databases_of(&self, database: DatabaseId, effect: &Effect<'_>) -> bool {

@@ -26,9 +26,10 @@ use crate::role::renewal::Renewal;
 use crate::tiering::Tiering;
 use crate::tracker::Tracker;
 use appender::Appender;
-use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
+use base::{DatabaseId, Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
 use checksums::Checksums;
 use engine::execute::Engine;
+use engine::ids::KeyHash;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
@@ -406,6 +407,15 @@ impl Shard {
         drop(appender);
         self.note_grown();
         self.newest_appended()
+    }
+
+    /// Asks the processor for what requests about these keys will look at, so that the misses of
+    /// all overlap. Changes their order.
+    pub fn prefetch(&self, keys: &mut [(DatabaseId, KeyHash)]) {
+        for (_, hash) in &*keys {
+            self.tracker.prefetch(*hash);
+        }
+        self.engine.keyspace.prefetch(keys);
     }
 
     /// Appends what has gathered, if anything has and the log takes it now.

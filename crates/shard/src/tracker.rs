@@ -13,6 +13,7 @@
 //! log commits; keys that no longer exist are covered like any other.
 
 use base::Sequence;
+use engine::prefetch::prefetch_item;
 
 const TAG_BITS: u32 = 16;
 
@@ -93,6 +94,11 @@ impl Tracker {
         } else {
             self.barrier
         }
+    }
+
+    /// Asks the processor for what is known of the key with this hash.
+    pub fn prefetch(&self, hash: u64) {
+        prefetch_item(&self.slots, self.index(hash));
     }
 
     /// The log is durable through `sequence`.

@@ -69,7 +69,7 @@ fn find(table: &Table<Entry<()>>, keys: u64, rounds: u64) {
             std::array::from_fn(|i| key(shuffled(batch * BATCH as u64 + i as u64, keys)));
         let hashes = keys.map(|key| hasher.hash(&key));
         hashes.iter().for_each(|&hash| table.prefetch_bucket(hash));
-        hashes.iter().for_each(|&hash| table.prefetch_entry(hash));
+        hashes.iter().for_each(|&hash| table.prefetch_displaced(hash));
         for (key, &hash) in keys.iter().zip(&hashes) {
             black_box(table.find(hash, key).map(|entry| entry.value()));
         }

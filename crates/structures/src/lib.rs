@@ -55,6 +55,7 @@ pub use listpack::Listpack;
 pub use member::{Field, FieldMut, FieldRef, Member, MemberBuffer, MemberRef};
 pub use mover::{Met, Mover, WHOLE_BYTES_MAX};
 pub use ordered::OrderedTree;
+pub use prefetch::prefetch_item;
 pub use quicklist::Quicklist;
 pub use sorted_set::{Scored, SortedSet};
 pub use table::{Element, KeyHasher, Occupied, Table};

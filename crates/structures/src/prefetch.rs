@@ -7,6 +7,14 @@ pub(crate) fn prefetch(address: *const u8) {
     prefetch_further(address);
 }
 
+/// Starts loading the line where an item of a slice begins, if there is such an item.
+#[inline(always)]
+pub fn prefetch_item<T>(items: &[T], index: usize) {
+    if let Some(item) = items.get(index) {
+        prefetch_further((&raw const *item).cast());
+    }
+}
+
 /// The same for a further line of a block, whose first one was asked for.
 #[inline(always)]
 pub(crate) fn prefetch_further(address: *const u8) {

@@ -105,7 +105,7 @@ impl SortedSet {
 
     /// Then for the members that the bucket points to.
     pub fn prefetch_member(&self, hash: u64) {
-        self.table.prefetch_entry(hash);
+        self.table.prefetch_displaced(hash);
     }
 
     pub fn score(&self, member: &[u8]) -> Option<f64> {

@@ -311,7 +311,16 @@ impl<E: Element> Table<E> {
         std::mem::replace(self, Self::new(self.hasher))
     }
 
-    /// First stage of a prefetch: asks for the bucket that a lookup of `hash` starts in.
+    /// First stage of a prefetch: asks for what is known of the segment that has `hash`. There are
+    /// too many to lie all in the caches that are near.
+    #[inline]
+    pub fn prefetch_segment(&self, hash: u64) {
+        if let Some(index) = self.segment_index(hash) {
+            prefetch((&raw const self.segments[index]).cast());
+        }
+    }
+
+    /// Second stage: asks for the bucket that a lookup of `hash` starts in.
     #[inline]
     pub fn prefetch_bucket(&self, hash: u64) {
         if let Some(index) = self.segment_index(hash) {
@@ -319,13 +328,26 @@ impl<E: Element> Table<E> {
         }
     }
 
-    /// Second stage: asks for the elements that a lookup of `hash` would compare.
+    /// Third stage: asks for the element that a lookup of `hash` would compare first; there is
+    /// seldom a second one. False if the lookup may go on elsewhere: what it looks at there was
+    /// asked for, and [`Self::prefetch_displaced`] is a stage of its own.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64) {
+    pub fn prefetch_entry(&self, hash: u64) -> bool {
+        let Some(index) = self.segment_index(hash) else { return true };
+        let elsewhere = self.segments[index].find_home(hash, E::prefetch);
+        if let Some(address) = elsewhere {
+            prefetch(address);
+        }
+        elsewhere.is_none()
+    }
+
+    /// As [`Self::prefetch_entry`], wherever the element is.
+    #[inline]
+    pub fn prefetch_displaced(&self, hash: u64) {
         if let Some(index) = self.segment_index(hash) {
             self.segments[index].find(hash, |raw| {
                 E::prefetch(raw);
-                false
+                true
             });
         }
     }

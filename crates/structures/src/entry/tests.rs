@@ -251,7 +251,9 @@ fn table_of_entries_finds_changes_and_drops_them() {
     for key in &keys {
         let hash = hasher.hash(key.as_bytes());
         table.prefetch_bucket(hash);
-        table.prefetch_entry(hash);
+        if !table.prefetch_entry(hash) {
+            table.prefetch_displaced(hash);
+        }
         table.find(hash, key.as_bytes()).expect("inserted").set_access(5);
         assert!(table.update(hash, key.as_bytes(), |entry| entry.with_expire(Some(9))));
         let found = table.find(hash, key.as_bytes()).expect("still there");

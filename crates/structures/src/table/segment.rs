@@ -153,6 +153,23 @@ impl Segment {
         self.find_spilled(home, fp, tag, &mut same)
     }
 
+    /// Passes the first reference of the home bucket whose bits are those of `hash` to `found`. If
+    /// there is none, and entries of that bucket are elsewhere, where a lookup goes on.
+    #[inline]
+    pub fn find_home(&self, hash: u64, found: impl FnOnce(u64)) -> Option<*const u8> {
+        let tag = self.tag_of_hash(hash);
+        let home = self.home(self.fraction_of_hash(hash));
+        let bucket = &self.buckets[home];
+        touched((&raw const *bucket).cast());
+        let mut stored = bucket.matches(fingerprint(hash)).map(|place| bucket.stored(place));
+        if let Some(stored) = stored.find(|stored| stored.tag() == tag) {
+            found(stored.raw());
+            return None;
+        }
+        let next = &self.buckets[self.next_bucket(home)];
+        bucket.spills().then_some((&raw const *next).cast())
+    }
+
     #[inline]
     fn find_in(
         &self,

@@ -177,14 +177,10 @@ impl Server {
             let Some(session) = self.core.clients.sessions.get(*connection) else { continue };
             let waiting = session.input.bytes.get(session.input.consumed..).unwrap_or_default();
             let Some(key) = hint::second_argument(waiting) else { continue };
-            let hash = keyspace.hash(key);
-            keyspace.prefetch_bucket(session.database, hash);
-            hints[found] = (session.database, hash);
+            hints[found] = (session.database, keyspace.hash(key));
             found += 1;
         }
-        for (database, hash) in &hints[..found] {
-            keyspace.prefetch_entry(*database, *hash);
-        }
+        self.core.shard.prefetch(&mut hints[..found]);
     }
 
     /// Executes requests of one session, as many as its share of the turn allows, and takes them
@@ -341,8 +337,8 @@ impl Server {
         }
         let keyspace = &self.core.shard.engine.keyspace;
         let database = self.core.clients.at(client).database;
-        let mut members = [(0, 0); BATCH_REQUESTS_MAX];
-        let mut named = 0;
+        let (mut keys, mut differ) = ([(database, 0); BATCH_REQUESTS_MAX], 0);
+        let (mut members, mut named) = ([(0, 0); BATCH_REQUESTS_MAX], 0);
         // Requests of one pipeline often go to one key.
         let mut last: Option<(&[u8], KeyHash)> = None;
         let mut batch = std::mem::take(&mut scratch.parsed);
@@ -357,7 +353,8 @@ impl Server {
                 Some((same, hash)) if same == key => hash,
                 _ => {
                     let hash = keyspace.hash(key);
-                    keyspace.prefetch_bucket(database, hash);
+                    keys[differ].1 = hash;
+                    differ += 1;
                     hash
                 }
             };
@@ -368,13 +365,8 @@ impl Server {
                 named += 1;
             }
         }
-        let mut last = None;
-        for (_, hash) in batch.iter().filter_map(|it| it.key) {
-            if last.replace(hash) != Some(hash) {
-                keyspace.prefetch_entry(database, hash);
-            }
-        }
         scratch.parsed = batch;
+        self.core.shard.prefetch(&mut keys[..differ]);
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
         for (table, &(key, member)) in tables.iter_mut().zip(&members[..named]) {
