@@ -9,6 +9,7 @@ mod copies;
 mod dispatch;
 pub mod functions;
 mod gate;
+mod gathering;
 mod lease;
 mod lone;
 mod news;
@@ -38,6 +39,7 @@ use base::driver::Peer;
 use base::{ConnectionId, Driver, Event, MonotonicNanos};
 use config::Config;
 use config::settings::node_settings;
+use gathering::Gathering;
 use lone::LoneClient;
 use script::suspended::Suspended;
 use shard::{Leadership, News};
@@ -72,6 +74,7 @@ pub struct Server {
     /// Keys on their way to other servers.
     pub(crate) migrations: Migrations,
     pub(crate) lone: LoneClient,
+    pub(crate) gathering: Gathering,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
     /// More keys are still recorded for caches than there may be.
@@ -128,6 +131,7 @@ impl Server {
             link: Link::default(),
             migrations: Migrations::default(),
             lone: LoneClient::default(),
+            gathering: Gathering::default(),
             has_more_to_evict: false,
             has_more_to_untrack: false,
             saves_waiting: Vec::new(),

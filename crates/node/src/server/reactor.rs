@@ -93,6 +93,7 @@ impl Server {
         }
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
+        self.gathering.served = 0;
         for event in std::mem::take(&mut self.deferred) {
             self.take_event(driver, event);
         }
@@ -374,10 +375,13 @@ impl Server {
             || self.core.encodes_next_turn();
     }
 
-    /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else
+    /// Appends what the turn gathered, or leaves it for what the next one will. For a lone client the loop syncs the log itself: nobody else
     /// wants the processor meanwhile, and the client is spared two thread switches.
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
+        if has_gathered && self.gathers_on() {
+            return;
+        }
         self.core.shard.commit(self.core.turn.now);
         // What a script has done so far stands in no record.
         if self.suspended.is_none() {

@@ -1,5 +1,6 @@
 //! One machine, through power cuts, failed syncs, full disks and bad networks.
 
+mod gathering;
 mod migrate;
 mod tier;
 

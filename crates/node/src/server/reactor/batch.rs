@@ -156,6 +156,7 @@ impl Server {
             bytes_left = bytes_left.saturating_sub(cost);
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
+            self.gathering.served += 1;
         }
         self.end_round(before, share.requests < limits.requests_max);
         // Before what the turn does beside.
