@@ -134,6 +134,7 @@ fn check(outcome: i32, name: &CStr) -> Result<(), String> {
 mod tests {
     use super::*;
     use std::sync::Barrier;
+    use structures::heap::ByteBox;
 
     #[test]
     fn the_allocator_takes_what_it_is_asked() {
@@ -180,5 +181,14 @@ mod tests {
     fn an_option_that_does_not_exist_is_an_error() {
         let refused = write(c"no.such.option", 1_isize).unwrap_err();
         assert!(refused.contains("no.such.option"), "{refused}");
+    }
+
+    #[test]
+    fn blocks_are_counted_with_the_sizes_that_the_allocator_gives_them() {
+        for bytes in (1..10_000).chain((10_000..4 << 20).step_by(1009)) {
+            // SAFETY: the size is not 0.
+            let given = unsafe { tikv_jemalloc_sys::nallocx(bytes, 0) };
+            assert_eq!(ByteBox::zeroed(bytes).allocated_bytes(), given, "{bytes}");
+        }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) mod twin;
 
 use crate::heap::ByteVec;
 use crate::mover::Mover;
-use crate::size_class::size_class;
+use crate::size_class::growth_class;
 
 const HEADER_BYTES: usize = 8;
 
@@ -150,7 +150,7 @@ impl Intset {
         let (width, at, old_len) = (self.width(), self.offset(index), self.bytes.len());
         let needed = old_len + width;
         if needed > self.bytes.capacity() {
-            self.bytes.reserve_exact(size_class(needed) - old_len);
+            self.bytes.reserve_exact(growth_class(needed) - old_len);
         }
         self.bytes.resize(needed, 0);
         self.bytes.copy_within(at..old_len, at + width);
@@ -167,7 +167,7 @@ impl Intset {
         self.bytes.truncate(self.bytes.len() - width);
         self.set_len(self.len() - 1);
         if self.bytes.len() < self.bytes.capacity() / 2 {
-            self.bytes.shrink_to(size_class(self.bytes.len()));
+            self.bytes.shrink_to(growth_class(self.bytes.len()));
         }
         true
     }

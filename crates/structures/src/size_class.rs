@@ -1,11 +1,21 @@
 //! The allocator's size classes.
 //!
-//! jemalloc hands out 8, every multiple of 16 up to 128, then four sizes per doubling. Who asks
-//! for a whole class wastes nothing, counts its memory as the allocator does, and may change its
+//! jemalloc hands out 8, every multiple of 16 up to 1024, then 32 sizes per doubling (its own
+//! choice is four per doubling from 128 on: docs/decisions/018-classes-of-sizes.md). Who asks for
+//! a whole class wastes nothing, counts its memory as the allocator does, and may change its
 //! content in place as long as the class stays the same: an allocation's size must be known again
 //! when it is freed, and is computed from the content then.
 //!
-//! Source: <https://jemalloc.net/jemalloc.3.html>, "Implementation notes", for 4 KiB pages.
+//! What grows by little again and again takes wider steps ([`growth_class`]).
+//!
+//! Source: `SC_LG_NGROUP` in vendor/tikv-jemalloc-sys, and
+//! <https://jemalloc.net/jemalloc.3.html>, "Implementation notes".
+
+/// The logarithm of how many classes there are per doubling.
+const PER_DOUBLING_BITS: u32 = 5;
+
+/// The least distance of two classes, but for the first, in bytes.
+const STEP_MIN: usize = 16;
 
 /// The smallest size class of at least `bytes` bytes.
 #[inline]
@@ -13,11 +23,27 @@ pub(crate) fn size_class(bytes: usize) -> usize {
     if bytes <= 8 {
         return 8;
     }
-    if bytes <= 128 {
-        return bytes.next_multiple_of(16);
+    if bytes <= STEP_MIN << (PER_DOUBLING_BITS + 1) {
+        return bytes.next_multiple_of(STEP_MIN);
     }
-    // The classes of (2^k, 2^(k+1)] are a quarter of 2^k apart.
-    let step = 1 << ((bytes - 1).ilog2() - 2);
+    class_of_doubling(bytes, PER_DOUBLING_BITS)
+}
+
+/// The size to grow to for `bytes` bytes: of the size classes, four per doubling. So the bytes that
+/// growing copies are at most some five for each that comes.
+#[inline]
+pub(crate) fn growth_class(bytes: usize) -> usize {
+    if bytes <= 128 {
+        return size_class(bytes);
+    }
+    class_of_doubling(bytes, 2)
+}
+
+/// The smallest size of at least `bytes` bytes where the sizes of (2^k, 2^(k+1)] are as many as
+/// 2^`bits`, and equally far apart.
+#[inline]
+fn class_of_doubling(bytes: usize, bits: u32) -> usize {
+    let step = 1 << ((bytes - 1).ilog2() - bits);
     bytes.next_multiple_of(step)
 }
 
@@ -25,20 +51,39 @@ pub(crate) fn size_class(bytes: usize) -> usize {
 mod tests {
     use super::*;
 
+    /// The classes that lie behind one another from 1 byte to `bytes`.
+    fn classes(class_of: fn(usize) -> usize, bytes: usize) -> Vec<usize> {
+        let mut classes = vec![0];
+        for asked in 1..=bytes {
+            let class = class_of(asked);
+            assert!(class >= asked && class == class_of(class), "{asked}");
+            if asked > classes[classes.len() - 1] {
+                classes.push(class);
+            }
+            assert_eq!(class, classes[classes.len() - 1], "{asked}");
+        }
+        classes.split_off(1)
+    }
+
     #[test]
     fn classes_are_those_of_the_allocator() {
-        let classes = [
+        let multiples = (1..=64).map(|index| index * 16);
+        let wider = [1056, 1088, 1120, 1152];
+        let expected: Vec<usize> = [8].into_iter().chain(multiples).chain(wider).collect();
+        assert_eq!(classes(size_class, 1152), expected);
+        assert_eq!([2049, 4096, 4097].map(size_class), [2112, 4096, 4224]);
+    }
+
+    #[test]
+    fn what_grows_takes_four_steps_per_doubling_which_are_classes() {
+        let expected = [
             8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768,
             896, 1024, 1280,
         ];
-        let mut expected = classes.iter();
-        let mut class = 0;
-        for bytes in 1..=1280 {
-            if bytes > class {
-                class = *expected.next().expect("the list ends with 1280");
-            }
-            assert_eq!(size_class(bytes), class, "{bytes}");
+        assert_eq!(classes(growth_class, 1280), expected);
+        for bytes in 1..100_000 {
+            let grown = growth_class(bytes);
+            assert_eq!(size_class(grown), grown, "{bytes}");
         }
-        assert_eq!(size_class(4097), 5120);
     }
 }

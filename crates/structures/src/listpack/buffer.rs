@@ -12,7 +12,7 @@
 
 use crate::heap::ByteBox;
 use crate::mover::Mover;
-use crate::size_class::size_class;
+use crate::size_class::growth_class;
 use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes with room at both ends. Three words, like a `Vec`: small values pay for each.
@@ -114,7 +114,7 @@ impl Buffer {
         let (front, back) = (at, old.len() - at - removed);
         let len = front + inserted + back;
         assert!(u32::try_from(len).is_ok(), "a listpack of 4 GiB: `fits` was not asked");
-        let mut memory = ByteBox::zeroed(size_class(len));
+        let mut memory = ByteBox::zeroed(growth_class(len));
         let start = if front < back { memory.len() - len } else { 0 };
         memory[start..start + front].copy_from_slice(&old[..front]);
         memory[start + len - back..start + len].copy_from_slice(&old[old.len() - back..]);
@@ -124,7 +124,7 @@ impl Buffer {
     /// Makes room for `room` bytes behind the bytes, if there is none for `more`.
     pub(super) fn reserve(&mut self, more: usize, room: usize) {
         if self.memory.len() - self.range().end < more {
-            *self = Self::with_capacity(size_class(self.len() + room), self);
+            *self = Self::with_capacity(growth_class(self.len() + room), self);
         }
     }
 
@@ -135,7 +135,7 @@ impl Buffer {
 
     /// Gives the room back, up to the allocator's next size.
     pub(super) fn shrink(&mut self) {
-        let wanted = size_class(self.len());
+        let wanted = growth_class(self.len());
         if wanted < self.memory.len() {
             *self = Self::with_capacity(wanted, self);
         }
@@ -189,7 +189,7 @@ mod tests {
             let down = (0..100).rev().flat_map(|byte| [byte; 10]);
             let expected: Vec<u8> = down.chain((0..100).flat_map(|byte| [byte; 10])).collect();
             assert!(*buffer == *expected);
-            assert!(buffer.capacity() <= size_class(expected.len()));
+            assert!(buffer.capacity() <= growth_class(expected.len()));
             assert!(buffer.clone().into_vec() == expected);
         }
     }

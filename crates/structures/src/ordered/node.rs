@@ -1,7 +1,7 @@
 //! The nodes: how they search, split and merge.
 
 use super::{OrderedItem, compare};
-use crate::size_class::size_class;
+use crate::size_class::growth_class;
 use std::cmp::Ordering;
 
 /// Items in a full leaf. 64 × 8 bytes is eight cache lines to move at worst on insertion. A guess.
@@ -475,7 +475,7 @@ fn shrink_leaf<T>(items: &mut Vec<T>) {
 
 /// Items that fit into the allocation that `items` of them need anyway.
 fn leaf_capacity<T>(items: usize) -> usize {
-    (size_class(items * size_of::<T>()) / size_of::<T>()).min(LEAF_ITEMS_MAX)
+    (growth_class(items * size_of::<T>()) / size_of::<T>()).min(LEAF_ITEMS_MAX)
 }
 
 #[cfg(test)]

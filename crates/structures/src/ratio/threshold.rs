@@ -89,7 +89,7 @@ impl Threshold {
 }
 
 /// The nearest bytes that whole blocks of a class have. The allocator knows no size between two
-/// classes, but for some of less than 64 bytes, which are too small to matter.
+/// classes, and one below the first, of 8 bytes, which are too few to matter.
 pub(super) fn in_blocks(bytes: u64, class: usize) -> u64 {
     let block = class_bytes(class) as u64;
     (bytes + block / 2) / block * block

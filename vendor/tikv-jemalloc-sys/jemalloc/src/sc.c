@@ -18,36 +18,37 @@ reg_size_compute(int lg_base, int lg_delta, int ndelta) {
 	return (ZU(1) << lg_base) + (ZU(ndelta) << lg_delta);
 }
 
+/* Kiln: the extent of so many pages is 1/128 of them. */
+#define KILN_SLAB_PAGES_MIN 4
+
 /* Returns the number of pages in the slab. */
 static int
 slab_size(int lg_page, int lg_base, int lg_delta, int ndelta) {
 	size_t page = (ZU(1) << lg_page);
 	size_t reg_size = reg_size_compute(lg_base, lg_delta, ndelta);
 
-	size_t try_slab_size = page;
-	size_t try_nregs = try_slab_size / reg_size;
-	size_t perfect_slab_size = 0;
-	bool   perfect = false;
 	/*
-	 * This loop continues until we find the least common multiple of the
-	 * page size and size class size.  Size classes are all of the form
-	 * base + ndelta * delta == (ndelta + base/ndelta) * delta, which is
-	 * (ndelta + ngroup) * delta.  The way we choose slabbing strategies
-	 * means that delta is at most the page size and ndelta < ngroup.  So
-	 * the loop executes for at most 2 * ngroup - 1 iterations, which is
-	 * also the bound on the number of pages in a slab chosen by default.
-	 * With the current default settings, this is at most 7.
+	 * Kiln: the least common multiple of the page size and the size class
+	 * size, as it was chosen here, is up to 2 * ngroup - 1 pages, and of each
+	 * size class a slab may be nearly empty.  So this takes the first slab of
+	 * which at most 1/256 is none of a region's.
+	 *
+	 * A slab has an extent_t beside it: 128 bytes, which are 1/32 of a page.
+	 * So a slab has KILN_SLAB_PAGES_MIN pages, unless there were too many
+	 * regions in it.
 	 */
-	while (!perfect) {
-		perfect_slab_size = try_slab_size;
-		size_t perfect_nregs = try_nregs;
-		try_slab_size += page;
-		try_nregs = try_slab_size / reg_size;
-		if (perfect_slab_size == perfect_nregs * reg_size) {
-			perfect = true;
+	size_t slab_bytes = page;
+	for (;;) {
+		bool is_full = slab_bytes % reg_size <= slab_bytes / 256
+		    && slab_bytes >= reg_size;
+		bool is_large = slab_bytes >= KILN_SLAB_PAGES_MIN * page
+		    || (slab_bytes + page) / reg_size > SC_SLAB_MAXREGS;
+		if (is_full && is_large) {
+			break;
 		}
+		slab_bytes += page;
 	}
-	return (int)(perfect_slab_size / page);
+	return (int)(slab_bytes / page);
 }
 
 static void

@@ -9,13 +9,13 @@ typedef unsigned long bitmap_t;
 #define LG_SIZEOF_BITMAP LG_SIZEOF_LONG
 
 /* Maximum bitmap bit count is 2^LG_BITMAP_MAXBITS. */
-#if SC_LG_SLAB_MAXREGS > LG_CEIL(SC_NSIZES)
-/* Maximum bitmap bit count is determined by maximum regions per slab. */
-#	define LG_BITMAP_MAXBITS SC_LG_SLAB_MAXREGS
-#else
-/* Maximum bitmap bit count is determined by number of extent size classes. */
-#	define LG_BITMAP_MAXBITS LG_CEIL(SC_NSIZES)
-#endif
+/*
+ * Maximum bitmap bit count is determined by maximum regions per slab.
+ * (Kiln: it was also that of the size classes, for bitmaps that are none of
+ * these any more, fb.h. With more classes each extent would be three times as
+ * large.)
+ */
+#define LG_BITMAP_MAXBITS SC_LG_SLAB_MAXREGS
 #define BITMAP_MAXBITS (ZU(1) << LG_BITMAP_MAXBITS)
 
 /* Number of bits per group. */

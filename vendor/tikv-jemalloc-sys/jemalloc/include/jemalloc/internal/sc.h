@@ -169,7 +169,7 @@
 /*
  * Size class N + (1 << SC_LG_NGROUP) twice the size of size class N.
  */
-#define SC_LG_NGROUP 2
+#define SC_LG_NGROUP 5
 #define SC_LG_TINY_MIN 3
 
 #if SC_LG_TINY_MIN == 0
@@ -239,17 +239,21 @@
 	            - SC_LG_FIRST_REGULAR_BASE) /* Last SC of the last group hits the bound exactly; exclude it. */ \
 	    - 1)
 
-/*
- * The size2index_tab lookup table uses uint8_t to encode each bin index, so we
- * cannot support more than 256 small size classes.
- */
-#if (SC_NBINS > 256)
-#	error "Too many small size classes"
-#endif
-
 /* The largest size class in the lookup table, and its binary log. */
 #define SC_LG_MAX_LOOKUP 12
 #define SC_LOOKUP_MAXCLASS (1 << SC_LG_MAX_LOOKUP)
+
+/*
+ * The size2index_tab lookup table uses uint8_t to encode each bin index, so we
+ * cannot support more than 256 size classes up to the largest one in it.
+ * (Kiln: of small size classes there are more, behind it.)
+ */
+#define SC_NLOOKUP                                                             \
+	(SC_NTINY + SC_NPSEUDO                                                 \
+	    + SC_NGROUP * (SC_LG_MAX_LOOKUP - SC_LG_FIRST_REGULAR_BASE))
+#if (SC_NLOOKUP > 256)
+#	error "Too many size classes in the lookup table"
+#endif
 
 /* Internal, only used for the definition of SC_SMALL_MAXCLASS. */
 #define SC_SMALL_MAX_BASE (1 << (LG_PAGE + SC_LG_NGROUP - 1))
