@@ -188,7 +188,13 @@ mod tests {
         for bytes in (1..10_000).chain((10_000..4 << 20).step_by(1009)) {
             // SAFETY: the size is not 0.
             let given = unsafe { tikv_jemalloc_sys::nallocx(bytes, 0) };
-            assert_eq!(ByteBox::zeroed(bytes).allocated_bytes(), given, "{bytes}");
+            let counted = ByteBox::zeroed(bytes).allocated_bytes();
+            if bytes <= 256 << 10 {
+                assert_eq!(counted, given, "{bytes}");
+            } else {
+                // It gives whole pages, which are closer together than the classes.
+                assert!((given..given + given / 32).contains(&counted), "{bytes}");
+            }
         }
     }
 }

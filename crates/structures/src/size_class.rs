@@ -1,10 +1,12 @@
 //! The allocator's size classes.
 //!
 //! jemalloc hands out 8, every multiple of 16 up to 1024, then 32 sizes per doubling (its own
-//! choice is four per doubling from 128 on: docs/decisions/018-classes-of-sizes.md). Who asks for
+//! choice is four per doubling from 128 on: docs/decisions/019-classes-of-sizes.md). Who asks for
 //! a whole class wastes nothing, counts its memory as the allocator does, and may change its
 //! content in place as long as the class stays the same: an allocation's size must be known again
 //! when it is freed, and is computed from the content then.
+//!
+//! From 256 KiB on jemalloc gives whole pages: up to 3 % less than is counted here.
 //!
 //! What grows by little again and again takes wider steps ([`growth_class`]).
 //!

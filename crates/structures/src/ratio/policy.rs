@@ -40,7 +40,7 @@ pub struct Bounds {
 pub enum Policy {
     OnlyFast,
     OnlySlow,
-    /// Slow are the blocks from a size on.
+    /// Slow are the blocks from a size on, which is rounded up to a class.
     Threshold {
         bytes: usize,
     },
@@ -66,7 +66,11 @@ impl Policy {
         match self {
             Self::OnlyFast => Threshold::NOTHING,
             Self::OnlySlow => Threshold::from_bytes(0),
-            Self::Threshold { bytes } => Threshold::from_bytes(bytes),
+            // Within a class nothing is known of blocks on the wrong side.
+            Self::Threshold { bytes } if bytes < class_bytes(0) => Threshold::from_bytes(bytes),
+            Self::Threshold { bytes } => {
+                Threshold::from_bytes(class_bytes(class_from(bytes)).max(bytes))
+            }
             Self::Ratio { bounds, first_bytes, .. } => {
                 let class_min = class_from(bounds.min_bytes);
                 let class_max = class_from(bounds.max_bytes).max(class_min);

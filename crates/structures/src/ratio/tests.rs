@@ -1,5 +1,5 @@
 use super::*;
-use crate::size_class::size_class;
+use crate::size_class::{growth_class, size_class};
 use crate::twin::Dice;
 use proptest::prelude::*;
 
@@ -475,7 +475,7 @@ fn lists_that_grow_beside_strings_keep_the_share_without_a_walk() {
                     *bytes = used;
                 }
             } else {
-                let bytes = size_class(used);
+                let bytes = growth_class(used);
                 let memory = heap.ratio.place(bytes);
                 heap.ratio.add(bytes, memory);
                 if let Some((_, old)) = list.replace((used, Block { bytes, memory })) {
@@ -494,7 +494,7 @@ fn lists_that_grow_beside_strings_keep_the_share_without_a_walk() {
                 worst = worst.max(heap.off());
             }
         }
-        assert!(worst < 0.035 && heap.off() < 0.01, "{fast}:{slow}: {worst}, {}", heap.off());
+        assert!(worst < 0.04 && heap.off() < 0.01, "{fast}:{slow}: {worst}, {}", heap.off());
     }
 }
 

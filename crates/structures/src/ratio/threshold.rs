@@ -88,8 +88,8 @@ impl Threshold {
     }
 }
 
-/// The nearest bytes that whole blocks of a class have. The allocator knows no size between two
-/// classes, and one below the first, of 8 bytes, which are too few to matter.
+/// The nearest bytes that whole blocks of a class have, if they are its smallest: others are less
+/// than a quarter larger.
 pub(super) fn in_blocks(bytes: u64, class: usize) -> u64 {
     let block = class_bytes(class) as u64;
     (bytes + block / 2) / block * block

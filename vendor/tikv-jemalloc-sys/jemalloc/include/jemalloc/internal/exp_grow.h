@@ -38,8 +38,13 @@ exp_grow_size_prepare(exp_grow_t *exp_grow, size_t alloc_size_min,
 
 static inline void
 exp_grow_size_commit(exp_grow_t *exp_grow, pszind_t skip) {
-	if (exp_grow->next + skip + 1 <= exp_grow->limit) {
-		exp_grow->next += skip + 1;
+	/*
+	 * Kiln: by a quarter of a doubling, however many size classes that are.
+	 * What was asked for separately is never merged.
+	 */
+	pszind_t step = skip + SC_NGROUP / 4;
+	if (exp_grow->next + step <= exp_grow->limit) {
+		exp_grow->next += step;
 	} else {
 		exp_grow->next = exp_grow->limit;
 	}

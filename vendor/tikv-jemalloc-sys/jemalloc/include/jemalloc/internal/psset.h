@@ -19,7 +19,7 @@
  * can think of this as being SC_NPSIZES, but there's no sense in wasting that
  * much space in the arena, making bitmaps that much larger, etc.
  */
-#define PSSET_NPSIZES 64
+#define PSSET_NPSIZES (16 * SC_NGROUP)
 
 /*
  * We store non-hugefied and hugified pageslabs metadata separately.
