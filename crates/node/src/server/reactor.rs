@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! wait → receive → poll the log, release → parse ready pipelines → prefetch → execute
-//!      → expire, time out → one append → send what may leave; amid it, execute reads whose values
-//!      came from the disk
+//!      → expire, time out → one append, or none yet → send what may leave; amid it, execute reads
+//!      whose values came from the disk
 //! ```
 //! No step blocks but the wait (and, for a lone client, one inline sync where that is quicker than
-//! two thread switches). What "execute" does stands in `reactor/batch`, and the last step in
-//! `reactor/sending`.
+//! two thread switches). What "execute" does stands in `reactor/batch`, when something is appended
+//! in `gathering`, and the last step in `reactor/sending`.
 
 mod batch;
 mod resuming;
