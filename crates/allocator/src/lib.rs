@@ -55,8 +55,8 @@ pub fn give_back_in_background() -> Result<(), String> {
 }
 
 /// What the calling thread allocates comes from an arena that no other thread allocates from. Who
-/// shares one waits for its locks, and so for the core that whoever has one was taken off. Locks are
-/// left where others free what this thread allocated, or this thread what others did.
+/// shares one waits for its locks, and so for the core that whoever has one was taken off. Locks
+/// are left where others free what this thread allocated, or this thread what others did.
 ///
 /// # Errors
 /// jemalloc's error number, and what was asked of it.

@@ -1,7 +1,8 @@
 //! Asks the processor for what a batch of requests will look at, so that the misses of all overlap.
 //!
 //! ```text
-//! segment of the key ─▶ its bucket ─▶ the next bucket, for few ─▶ entry ─▶ bucket of the field or member ─▶ the member's block
+//! segment of the key ─▶ its bucket ─▶ the next bucket, for few ─▶ entry
+//! ─▶ bucket of the field or member ─▶ the member's block
 //! ```
 //! Each stage reads what the stage before it asked for, so all requests of a batch go through one
 //! stage before any goes through the next. Everything here is a hint: a stage that finds another

@@ -1,11 +1,11 @@
 //! When what was gathered is handed to the log: at the end of its turn, or of one of the next.
 //!
-//! A commit costs the processor some 100 microseconds, whatever it holds: a thread is woken, writes,
-//! waits for the disk, and wakes the loop. Where many clients without a pipeline keep the loop busy,
-//! a turn serves those whose requests have come since the last one, and a commit for each would cost
-//! as much as serving ten of them. So what they did waits for what those after them do, as long as
-//! there are such. As soon as a turn serves few, the loop would have to wait for the log, and hands
-//! it what there is.
+//! A commit costs the processor some 100 microseconds, whatever it holds: a thread is woken,
+//! writes, waits for the disk, and wakes the loop. Where many clients without a pipeline keep the
+//! loop busy, a turn serves those whose requests have come since the last one, and a commit for
+//! each would cost as much as serving ten of them. So what they did waits for what those after
+//! them do, as long as there are such. As soon as a turn serves few, the loop would have to wait
+//! for the log, and hands it what there is.
 
 use super::Server;
 use base::MonotonicNanos;

@@ -375,7 +375,8 @@ impl Server {
             || self.core.encodes_next_turn();
     }
 
-    /// Appends what the turn gathered, or leaves it for what the next one will. For a lone client the loop syncs the log itself: nobody else
+    /// Appends what the turn gathered, or leaves it for what the next one will. For a lone client
+    /// the loop syncs the log itself: nobody else
     /// wants the processor meanwhile, and the client is spared two thread switches.
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
