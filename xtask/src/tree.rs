@@ -15,9 +15,16 @@ pub struct Tree {
     pub files: Vec<TextFile>,
 }
 
-/// Folders that hold nothing written here.
-const SKIPPED: &[&str] =
-    &["target", ".git", ".cache", "__pycache__", "node_modules", "proptest-regressions"];
+/// Folders that hold nothing written here, or of another's hand.
+const SKIPPED: &[&str] = &[
+    "target",
+    ".git",
+    ".cache",
+    "__pycache__",
+    "node_modules",
+    "proptest-regressions",
+    "tikv-jemalloc-sys",
+];
 
 const EXTENSIONS: &[&str] = &["rs", "toml", "md", "txt"];
 

@@ -376,8 +376,8 @@ impl Server {
     }
 
     /// Appends what the turn gathered, or leaves it for what the next one will. For a lone client
-    /// the loop syncs the log itself: nobody else
-    /// wants the processor meanwhile, and the client is spared two thread switches.
+    /// the loop syncs the log itself: nobody else wants the processor meanwhile, and the client is
+    /// spared two thread switches.
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
         if has_gathered && self.gathers_on() {
