@@ -8,7 +8,7 @@
 //!
 //! From 256 KiB on jemalloc gives whole pages: up to 3 % less than is counted here.
 //!
-//! What grows by little again and again takes wider steps ([`growth_class`]).
+//! [`growth_class`] has wider steps, for what grows by little again and again.
 //!
 //! Source: `SC_LG_NGROUP` in vendor/tikv-jemalloc-sys, and
 //! <https://jemalloc.net/jemalloc.3.html>, "Implementation notes".
@@ -29,6 +29,26 @@ pub(crate) fn size_class(bytes: usize) -> usize {
         return bytes.next_multiple_of(STEP_MIN);
     }
     class_of_doubling(bytes, PER_DOUBLING_BITS)
+}
+
+/// How many numbers [`class_number`] gives: to the classes up to 1 GiB, and to all larger ones one.
+pub(crate) const CLASS_NUMBERS: usize = number_of_doubling(30) + 1;
+
+/// The number of the size class of a block of `bytes` bytes: another one for each up to 1 GiB.
+pub(crate) fn class_number(bytes: usize) -> usize {
+    let class = size_class(bytes).min(1 << 30);
+    let doubling = class.ilog2();
+    if doubling < STEP_MIN.ilog2() + PER_DOUBLING_BITS {
+        return class / STEP_MIN;
+    }
+    number_of_doubling(doubling)
+        + (class >> (doubling - PER_DOUBLING_BITS)) % (1 << PER_DOUBLING_BITS)
+}
+
+/// The number of the class of 2^`doubling` bytes, from that on where classes are numbered by
+/// doublings.
+const fn number_of_doubling(doubling: u32) -> usize {
+    ((doubling - STEP_MIN.ilog2() - PER_DOUBLING_BITS + 1) as usize) << PER_DOUBLING_BITS
 }
 
 /// The size to grow to for `bytes` bytes: of the size classes, four per doubling. So the bytes that
@@ -74,6 +94,15 @@ mod tests {
         let expected: Vec<usize> = [8].into_iter().chain(multiples).chain(wider).collect();
         assert_eq!(classes(size_class, 1152), expected);
         assert_eq!([2049, 4096, 4097].map(size_class), [2112, 4096, 4224]);
+    }
+
+    #[test]
+    fn each_class_has_a_number_of_its_own() {
+        let all = classes(size_class, 1 << 20);
+        for (number, class) in all.iter().enumerate() {
+            assert_eq!(class_number(*class), number, "{class}");
+        }
+        assert_eq!([1 << 30, usize::MAX / 2].map(class_number), [CLASS_NUMBERS - 1; 2]);
     }
 
     #[test]

@@ -262,7 +262,9 @@ fn a_block_that_found_no_room_says_nothing_of_others_and_nothing_is_moved_where_
     assert!(!turn.is_slow(&ByteBox::zeroed(3000)));
     turn.region.is_full.store(false, Relaxed);
     assert!(!turn.is_slow(&ByteBox::zeroed(3000)), "it is not asked again at once");
-    assert!(turn.is_slow(&ByteBox::zeroed(100)));
+    for others in [100, 2900, 3100] {
+        assert!(turn.is_slow(&ByteBox::zeroed(others)), "{others} is another size of blocks");
+    }
     assert!(heap::wants_moves() && is_misplaced());
     turn.region.is_full.store(true, Relaxed);
     for _ in 0..3 {

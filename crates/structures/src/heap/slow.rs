@@ -5,9 +5,8 @@
 //! other threads than their shard's.
 
 use super::{allocate_fast, allocate_fast_zeroed, resize_fast};
-use crate::ratio::classes::{CLASSES, class_of};
 use crate::ratio::{Memory, Policy, Ratio};
-use crate::size_class::size_class;
+use crate::size_class::{CLASS_NUMBERS, class_number, size_class};
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -49,21 +48,21 @@ static TABLES_ARE_SLOW: AtomicBool = AtomicBool::new(false);
 /// Slow memory could not become more at the last [`adjust`]: nothing is moved there.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
-/// The classes of blocks for which slow memory had no room since the last [`adjust`]. It is not
+/// The size classes of blocks for which slow memory had no room since the last [`adjust`]. It is not
 /// asked for another one before: it searches before it says no. One that is too large for it says
 /// nothing of others.
-static REFUSED: Refused = Refused([const { AtomicU64::new(0) }; CLASSES.div_ceil(64)]);
+static REFUSED: Refused = Refused([const { AtomicU64::new(0) }; CLASS_NUMBERS.div_ceil(64)]);
 
-struct Refused([AtomicU64; CLASSES.div_ceil(64)]);
+struct Refused([AtomicU64; CLASS_NUMBERS.div_ceil(64)]);
 
 impl Refused {
     fn has(&self, bytes: usize) -> bool {
-        let class = class_of(bytes);
+        let class = class_number(bytes);
         self.0[class / 64].load(Relaxed) & 1 << (class % 64) != 0
     }
 
     fn note(&self, bytes: usize) {
-        let class = class_of(bytes);
+        let class = class_number(bytes);
         self.0[class / 64].fetch_or(1 << (class % 64), Relaxed);
     }
 

@@ -467,7 +467,7 @@ fn lists_that_grow_beside_strings_keep_the_share_without_a_walk() {
         let mut growing: Vec<Option<(usize, Block)>> = (0..200).map(|_| None).collect();
         let mut worst = 0.0_f64;
         for step in 0..40_000 {
-            heap.allocate(40 + step % 700);
+            heap.allocate(growth_class(40 + step % 700));
             let list = &mut growing[step % 200];
             let used = list.as_ref().map_or(7, |(used, _)| *used) + 5 + step % 300;
             if list.as_ref().is_some_and(|(_, block)| block.bytes >= used) {
@@ -494,7 +494,7 @@ fn lists_that_grow_beside_strings_keep_the_share_without_a_walk() {
                 worst = worst.max(heap.off());
             }
         }
-        assert!(worst < 0.04 && heap.off() < 0.01, "{fast}:{slow}: {worst}, {}", heap.off());
+        assert!(worst < 0.035 && heap.off() < 0.01, "{fast}:{slow}: {worst}, {}", heap.off());
     }
 }
 
