@@ -102,6 +102,11 @@ impl Core {
         self.keep(client, observed);
     }
 
+    /// Changes of keys by units that have ended: another number if there was one since.
+    pub(crate) fn changes(&self) -> u64 {
+        self.shard.engine.keyspace.statistics.dirty.get()
+    }
+
     /// The unit that ends is a client's, and changed something: its WAIT asks who has that.
     pub(crate) fn note_wrote(&mut self, client: ConnectionId, observed: Sequence) {
         if self.shard.unit.changes > 0 {

@@ -93,7 +93,7 @@ impl Server {
         }
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
-        self.gathering.served = 0;
+        self.gathering.writers = 0;
         for event in std::mem::take(&mut self.deferred) {
             self.take_event(driver, event);
         }
@@ -104,6 +104,8 @@ impl Server {
         if self.suspended.is_some() {
             return self.turn_amid_script(driver, scratch);
         }
+        // Before the requests of this turn, which may take long.
+        self.append_overdue();
         self.poll_log();
         self.poll_tier();
         if self.core.turn.asleep_until > self.core.turn.monotonic {
@@ -380,7 +382,7 @@ impl Server {
     /// spared two thread switches.
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
-        if has_gathered && self.gathers_on() {
+        if self.gathers_on() {
             return;
         }
         self.core.shard.commit(self.core.turn.now);

@@ -55,7 +55,7 @@ impl Room {
 
 #[test]
 fn one_record_holds_what_several_turns_did_while_many_ask() {
-    let many = Limits::default().turn.gathering_sessions_min;
+    let many = Limits::default().turn.gathering_writers_min;
     let mut room = Room::new(many);
     let before = room.records();
     for _ in 0..3 {
@@ -70,7 +70,7 @@ fn one_record_holds_what_several_turns_did_while_many_ask() {
 
 #[test]
 fn few_do_not_wait_for_others() {
-    let few = Limits::default().turn.gathering_sessions_min - 1;
+    let few = Limits::default().turn.gathering_writers_min - 1;
     let mut room = Room::new(few);
     let before = room.records();
     for turn in 1..4 {
@@ -80,13 +80,38 @@ fn few_do_not_wait_for_others() {
 }
 
 #[test]
+fn who_writes_does_not_wait_for_many_who_read() {
+    let many = Limits::default().turn.gathering_writers_min;
+    let mut room = Room::new(2 * many);
+    let before = room.records();
+    room.clients[1..].iter().for_each(|client| client.send(b"GET counter\r\n"));
+    room.serve(1);
+    assert_eq!((room.has_gathered(), room.records()), (false, before + 1));
+}
+
+#[test]
+fn what_is_overdue_does_not_wait_for_the_requests_of_another_turn() {
+    let limits = Limits::default().turn;
+    let mut room = Room::new(limits.gathering_writers_min);
+    let before = room.records();
+    room.serve(limits.gathering_writers_min);
+    room.timeline.pass(limits.gathered_nanos_max);
+    room.serve(limits.gathering_writers_min);
+    // What was left over is a record of its own; what this turn did may wait in its turn.
+    assert_eq!((room.has_gathered(), room.records()), (true, before + 1));
+}
+
+#[test]
 fn what_was_gathered_waits_no_longer_than_it_may() {
     let limits = Limits::default().turn;
-    let mut room = Room::new(limits.gathering_sessions_min);
+    let mut room = Room::new(limits.gathering_writers_min);
     let before = room.records();
-    room.serve(limits.gathering_sessions_min);
-    assert_eq!(room.records(), before);
-    room.timeline.pass(limits.gathered_nanos_max);
-    room.serve(limits.gathering_sessions_min);
-    assert_eq!((room.has_gathered(), room.records()), (false, before + 1));
+    let turns = limits.gathered_nanos_max / DELAY_NANOS;
+    let mut waited = 0;
+    while room.records() == before {
+        room.serve(limits.gathering_writers_min);
+        waited += 1;
+        assert!(waited <= turns + 1, "it waits for ever");
+    }
+    assert!(waited > turns / 2, "{waited} turns: it waits for others");
 }

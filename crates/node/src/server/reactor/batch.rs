@@ -144,7 +144,9 @@ impl Server {
                 self.core.pause.add_input(connection);
                 continue;
             }
+            let changes = self.core.changes();
             self.execute_session(connection, &mut share, scratch);
+            self.gathering.writers += usize::from(self.core.changes() != changes);
             self.core.count_memory(connection);
             let input = &self.core.clients.at(connection).input;
             // A growing buffer copies the part of a long request that is there, and a growing list
@@ -156,7 +158,6 @@ impl Server {
             bytes_left = bytes_left.saturating_sub(cost);
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
-            self.gathering.served += 1;
         }
         self.end_round(before, share.requests < limits.requests_max);
         // Before what the turn does beside.
