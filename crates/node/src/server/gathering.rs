@@ -19,7 +19,7 @@ pub(crate) struct Gathering {
 }
 
 impl Server {
-    /// Whether there is something gathered that is left to the next turn.
+    /// Effects that were gathered stay for the next turn's: whether they do.
     pub(super) fn gathers_on(&mut self) -> bool {
         let limits = &self.core.process.options.limits.turn;
         let is_busy = self.core.shard.has_gathered()

@@ -48,9 +48,9 @@ static TABLES_ARE_SLOW: AtomicBool = AtomicBool::new(false);
 /// Slow memory could not become more at the last [`adjust`]: nothing is moved there.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
-/// The size classes of blocks for which slow memory had no room since the last [`adjust`]. It is not
-/// asked for another one before: it searches before it says no. One that is too large for it says
-/// nothing of others.
+/// The size classes of blocks for which slow memory had no room since the last [`adjust`]. It is
+/// not asked for another one before: it searches before it says no. One that is too large for it
+/// says nothing of others.
 static REFUSED: Refused = Refused([const { AtomicU64::new(0) }; CLASS_NUMBERS.div_ceil(64)]);
 
 struct Refused([AtomicU64; CLASS_NUMBERS.div_ceil(64)]);
