@@ -26,6 +26,10 @@ use worker::{Outcome, Worker};
 /// How long one attempt may take, in nanoseconds: who waits for what does not come is told to end.
 const ATTEMPT_NANOS_MAX: u64 = 3_000_000_000;
 
+/// How long a way back to a moment may take, in nanoseconds: byte by byte and effect by effect, if
+/// limits say so, and nobody else does anything meanwhile.
+const MOMENT_NANOS_MAX: u64 = 60_000_000_000;
+
 /// Time between two looks of a worker that waits, in nanoseconds.
 const WAIT_NANOS: u64 = 300_000;
 
@@ -132,7 +136,9 @@ impl World {
         let desk = &self.desks[index];
         desk.is_at_work.set(true);
         let cuts = self.seen.borrow().off_box.cuts;
-        let outcome = self.work_at(index, !self.is_healed.get(), |worker| worker.take_once());
+        let is_disturbed = !self.is_healed.get();
+        let outcome =
+            self.work_at(index, is_disturbed, ATTEMPT_NANOS_MAX, |worker| worker.take_once());
         desk.is_at_work.set(false);
         let rest = desk.random.borrow_mut().within(0..4 * self.lease_nanos);
         desk.wakes_at.set(MonotonicNanos(self.now().0 + rest));
@@ -153,19 +159,19 @@ impl World {
         }
     }
 
-    /// Lets a worker do something.
+    /// Lets a worker do something for so long at most.
     fn work_at<T>(
         self: &Rc<Self>,
         index: usize,
         is_disturbed: bool,
+        nanos_max: u64,
         work: impl FnOnce(&mut Worker) -> Result<T, Failure>,
     ) -> Result<T, String> {
         let access = self.storage.open(None)?;
         let desk = &self.desks[index];
         desk.stage.set(access.held.stage());
         let store = access.store.clone();
-        let (world, until) =
-            (Rc::downgrade(self), MonotonicNanos(self.now().0 + ATTEMPT_NANOS_MAX));
+        let (world, until) = (Rc::downgrade(self), MonotonicNanos(self.now().0 + nanos_max));
         let attempt = Rc::new(Attempt { world, index, access, until, is_disturbed });
         let draw = || desk.random.borrow_mut().draw();
         let queue = |seed: u64| -> Box<dyn DiskQueue> {
@@ -209,7 +215,7 @@ impl World {
             // The window was there from the beginning.
             let at = Sequence(self.desks[0].random.borrow_mut().within(1..newest.0 + 1));
             let (log, goal) = (access.store.log(), Goal::Through(at));
-            let moment = self.work_at(0, false, |worker| {
+            let moment = self.work_at(0, false, MOMENT_NANOS_MAX, |worker| {
                 let mut open = std::mem::replace(
                     &mut worker.open_log,
                     Box::new(|_| Err("it is being opened".into())),

@@ -230,8 +230,15 @@ fn keys_hidden_by_a_clock_that_no_record_has_are_caught() {
 fn readers_that_count_void_records_are_caught() {
     let why = is_caught_within(RARE_SEEDS, with(Broken::CountsVoidRecords));
     // Its state shows it, or a value in it that no record holds which counts, or one that was
-    // replaced and comes back; or it stops, because a void part of a split unit is none by itself.
-    let signs = ["holds no prefix", "before it is durable", "before it can", "this replica stops"];
+    // replaced or gone and comes back; or it stops, because a void part of a split unit is none by
+    // itself.
+    let signs = [
+        "holds no prefix",
+        "before it is durable",
+        "before it can",
+        "was read again",
+        "this replica stops",
+    ];
     assert!(signs.iter().any(|it| why.contains(it)), "{why}");
 }
 
