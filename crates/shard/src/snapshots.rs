@@ -403,21 +403,29 @@ impl Snapshots {
         if is_part_full {
             keyspace.want_snapshot_cut();
         }
+        let began = clock.monotonic();
+        let has_time = || clock.monotonic().since(began) < pace.walk_nanos_max;
         if !running.is_walked && running.backlog_bytes < bytes_max {
-            let began = clock.monotonic();
             for _ in 0..pace.steps_max {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
-                let spent = clock.monotonic().since(began);
                 let stands_still = is_part_full && keyspace.can_cut_snapshot();
                 let waits = keyspace.snapshot_waits_for_values();
-                if running.is_walked || stands_still || waits || spent >= pace.walk_nanos_max {
+                if running.is_walked || stands_still || waits || !has_time() {
                     break;
                 }
             }
             running.keys = keyspace.snapshot_keys();
             status.keys_saved = running.keys;
-        } else if running.backlog_bytes < bytes_blocking && keyspace.snapshot_has_come() {
-            keyspace.write_read_values();
+        } else if running.backlog_bytes < bytes_blocking {
+            for _ in 0..pace.steps_max {
+                if !keyspace.snapshot_has_come() {
+                    break;
+                }
+                keyspace.write_read_values();
+                if !has_time() {
+                    break;
+                }
+            }
         }
         let untaken = keyspace.snapshot_bytes();
         let cuts = running.is_part_full(&limits, untaken) && keyspace.can_cut_snapshot();

@@ -142,6 +142,8 @@ pub struct Tiering {
     /// When it was last polled.
     now: MonotonicNanos,
     late: Late,
+    /// Of [`TURN_STEPS_MAX`].
+    turn_steps_left: usize,
     done: Vec<(DiskTicket, DiskOutcome)>,
     /// See [`Self::be_patient`].
     is_patient: bool,
@@ -184,6 +186,12 @@ pub enum Need {
 /// Steps of moving values out that one request, one record or one turn may take. Each frees more
 /// than most requests add.
 const SPILL_STEPS_MAX: usize = 16;
+
+/// Steps that all requests of a turn may take together while no more is lacking than the greater of
+/// [`FREED_BYTES_MIN`] and this part of `maxmemory`, beside one for each of them. A step takes some
+/// 0.1 ms where nearly all values are out of memory already, and a turn is meant to stay below 2.
+const TURN_STEPS_MAX: usize = 6;
+const SLACK_SHARE: u64 = 256;
 
 /// Bytes that are freed for one request, at least, and the part of what is lacking. Many clients
 /// that come at once bring megabytes, and moving one out takes 2 ms where values are small.
@@ -258,6 +266,7 @@ impl Tiering {
             rests_until: None,
             now: MonotonicNanos(0),
             late: Late::default(),
+            turn_steps_left: TURN_STEPS_MAX,
             done: Vec::new(),
             is_patient: false,
             wakes_from: 1,
@@ -335,6 +344,7 @@ impl Tiering {
         self.read_for_snapshot(keyspace);
         self.begin_reads();
         self.submit_writes(keyspace);
+        self.turn_steps_left = TURN_STEPS_MAX;
         self.late.awaited_flushed = std::mem::take(&mut self.late.awaits_flushed);
         let steps = if self.late.awaited_flushed { RELEASING_STEPS } else { 1 };
         keyspace.release_flushed(steps * self.limits.released_per_turn);
@@ -428,7 +438,7 @@ impl Tiering {
         let mut turns = 64 + keyspace.bytes_lacking(beside, more) / per_turn;
         let mut releases = RELEASES_NOW_MAX;
         loop {
-            match self.make_room_for(keyspace, beside, more, 0, now) {
+            match self.make_room_for(keyspace, beside, more, 0, SPILL_STEPS_MAX, now) {
                 Made::Done => return,
                 Made::More => {}
                 Made::Behind => {
@@ -460,7 +470,7 @@ impl Tiering {
     /// Moves values out of memory if `maxmemory` is exceeded, by what is `beside` the keyspace and
     /// by what it holds itself.
     pub fn make_room(&mut self, keyspace: &mut Keyspace, beside: u64, now: UnixMillis) -> Made {
-        self.make_room_for(keyspace, beside, 0, 0, now)
+        self.make_room_for(keyspace, beside, 0, 0, SPILL_STEPS_MAX, now)
     }
 
     /// As [`Self::make_room`], but a part of it: for one of many requests, which go on with it.
@@ -472,7 +482,12 @@ impl Tiering {
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
-        self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), now)
+        let slack = FREED_BYTES_MIN.max((keyspace.settings.maxmemory / SLACK_SHARE) as usize);
+        let steps_max = match over > slack {
+            true => SPILL_STEPS_MAX,
+            false => self.turn_steps_left.max(1),
+        };
+        self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), steps_max, now)
     }
 
     /// True for one request each time that a bit less is lacking than when one was let through last
@@ -490,16 +505,18 @@ impl Tiering {
         lets_pass
     }
 
-    /// Makes room until no more than `over_max` bytes are lacking, which is not all if it is not 0.
+    /// Makes room until no more than `over_max` bytes are lacking, which is not all if it is not 0,
+    /// or so many steps were taken.
     fn make_room_for(
         &mut self,
         keyspace: &mut Keyspace,
         beside: u64,
         more: u64,
         over_max: usize,
+        steps_max: usize,
         now: UnixMillis,
     ) -> Made {
-        for _ in 0..SPILL_STEPS_MAX {
+        for _ in 0..steps_max {
             let over = keyspace.bytes_lacking(beside, more);
             if over == 0 {
                 (self.late.behind_since, self.late.passed_at) = (None, None);
@@ -508,6 +525,7 @@ impl Tiering {
             if over <= over_max {
                 return Made::More;
             }
+            self.turn_steps_left = self.turn_steps_left.saturating_sub(1);
             self.late.awaits_flushed |= keyspace.has_flushed();
             match self.spill(keyspace, over - over_max, now) {
                 Spilled::Enough | Spilled::More => {}

@@ -27,8 +27,9 @@ const WALKED_SHARE: u64 = 128;
 /// command may note many values.
 const OVERFULL_WINDOWS: usize = 2;
 
-/// Bytes that are written at a time of what was read, and a value: some 0.1 ms where these are
-/// small.
+/// Values that are written at a time of what was read, and their bytes, and a value more: some
+/// 0.1 ms. What takes longest of small ones is to free their bytes, which another thread brought.
+const WRITTEN_VALUES: usize = 64;
 const WRITTEN_BYTES: usize = 256 << 10;
 
 /// Why a value is noted, which says in which windows.
@@ -319,9 +320,11 @@ impl Keyspace {
         let Self { snapshot: Some(snapshot), cold, .. } = self else { return };
         let writing = &mut snapshot.writing;
         let until = writing.bytes.len() + writing.aside.len() + WRITTEN_BYTES;
-        while writing.bytes.len() + writing.aside.len() < until
-            && let Some(value) = writing.windows.take_come()
-        {
+        for _ in 0..WRITTEN_VALUES {
+            if writing.bytes.len() + writing.aside.len() >= until {
+                break;
+            }
+            let Some(value) = writing.windows.take_come() else { break };
             writing.put_read(&value);
         }
         writing.windows.hold(cold.as_deref_mut());

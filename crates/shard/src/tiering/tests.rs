@@ -545,7 +545,11 @@ fn what_a_snapshot_reads_is_taken_up_in_more_than_one_turn() {
     // Some are in buffers, and need not be read.
     assert!(matches!(read[..], [256, 400..=450]), "{read:?}");
     assert_eq!(tiered.tiering.statistics.failed_reads, 0);
-    assert!(tiered.keyspace.walk_snapshot(1000, 1 << 20), "it has all of them");
+    let steps = (1..20).find(|_| tiered.keyspace.walk_snapshot(1000, 1 << 20));
+    assert!(
+        steps.is_some_and(|it| it > 1),
+        "it has all of them, and writes some at a time: {steps:?}"
+    );
 }
 
 /// Of 5 MB of values so many bytes are more than `maxmemory`, and the tier has room for them.
@@ -582,6 +586,24 @@ fn a_request_makes_a_part_of_the_room_that_is_lacking() {
         tiered.poll();
     }
     assert_eq!(lacking(&tiered), 0);
+}
+
+#[test]
+fn the_requests_of_a_turn_take_few_steps_together_while_little_is_lacking() {
+    let tier = tier::Limits { buffered_bytes_max: 8 << 20, ..LIMITS };
+    let limits = TieringLimits { tier, buckets_per_step: 4, ..TieringLimits::default() };
+    let mut tiered = with_memory_lacking(200 << 10, limits);
+    let mut freed = || {
+        let before = lacking(&tiered);
+        assert_eq!(part_of_room(&mut tiered), Made::More);
+        before - lacking(&tiered)
+    };
+    let (first, second) = (freed(), freed());
+    assert!(second > 0 && first > 2 * second, "{first}, then {second}");
+    tiered.poll();
+    let before = lacking(&tiered);
+    part_of_room(&mut tiered);
+    assert!(before - lacking(&tiered) > 2 * second, "another turn takes as many as the first");
 }
 
 #[test]
