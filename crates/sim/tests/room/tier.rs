@@ -620,6 +620,7 @@ fn with_value_amid_sending(lines: &[&str]) -> (Single, Vec<SimClient>) {
     let tier = Tiered::large(Pressure::AllCold, TieringLimits::default());
     let tier = Tiered { sends_per_look: 1, ..tier };
     let mut single = Single::with_network(Some(tier), NetworkFaults::whole());
+    single.server.core.process.options.limits.turn.tiered_sending_nanos_max = u64::MAX;
     single.line(&format!("SET text {}", "v".repeat(40)));
     let members: Vec<_> = (0..100).map(|number| number.to_string()).collect();
     single.line(&format!("PFADD many {}", members.join(" ")));
@@ -657,6 +658,23 @@ fn who_reads_is_answered_amid_sending_and_others_in_the_next_turn() {
     assert_eq!(answered_amid_sending("PFCOUNT many"), (number(100), false));
     let script = "EVAL_RO return(redis.call('STRLEN',KEYS[1])) 1 text";
     assert_eq!(answered_amid_sending(script), (number(40), false));
+}
+
+#[test]
+fn a_turn_with_a_tier_sends_for_a_while_and_the_next_one_goes_on() {
+    let (mut single, others) = with_value_amid_sending(&["PING"]);
+    single.driver.send_nanos = MILLISECOND;
+    single.server.core.process.options.limits.turn.tiered_sending_nanos_max = 3 * MILLISECOND;
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        single.turn();
+        assert_eq!(single.server.wait_nanos() == Some(0), told.len() < 2, "somebody waits");
+        single.timeline.pass(100 * MILLISECOND);
+        told.push(others.iter().filter(|other| !other.received().is_empty()).count());
+    }
+    assert_eq!(told.iter().sum::<usize>(), others.len());
+    assert!(told[..3].iter().all(|it| (2..=3).contains(it)), "{told:?}");
+    assert!(single.client.received().ends_with(b"+PONG\r\n"));
 }
 
 #[test]

@@ -9,10 +9,11 @@ use base::{ConnectionId, Driver};
 use catalog::Kind;
 
 impl Server {
-    /// Sends what may leave.
+    /// Sends what may leave, as far as there is time for.
     pub(super) fn flush(&mut self, driver: &mut dyn Driver) {
         let limits = self.core.process.options.limits.turn;
         let mut share = Share::amid_sending(&limits);
+        let began = self.core.lap_time();
         let mut flushing = std::mem::take(&mut self.core.clients.flushing).into_iter();
         let mut sent = 0;
         while let Some(client) = flushing.next() {
@@ -20,7 +21,9 @@ impl Server {
             sent += 1;
             if sent % limits.sends_per_look == 0 {
                 self.answer_arrived(driver, &mut share);
-                if self.core.leadership.is_lapsed {
+                let nanos = self.core.lap_time().since(began);
+                let is_over = self.core.has_cold() && nanos >= limits.tiered_sending_nanos_max;
+                if is_over || self.core.leadership.is_lapsed {
                     // What ran meanwhile may stand behind the earlier answers of any of them.
                     self.core.clients.flushing.extend(flushing);
                     return;
