@@ -53,7 +53,7 @@ def run(options, note):
     `machine.unthrottled` goes, "idle": {"seconds", "written"}, "pauses": [the machine's longest on the loop's core, ms,
     of each turn], "deeds": {deed: [{"cold", "took_seconds", "before": [worst
     answer of each second, ms], "during", "after", "turn_before": the loop's longest turn, ms, "turn": and from the
-    deed on} of each turn]}}."""
+    deed on, "turn_before_cpu", "turn_cpu": the longest that it had its core in one} of each turn]}}."""
     keys = tiered.scaled(KEYS, options.scale, 100_000)
     found = {"keys": keys, "idle": None, "pauses": [], "deeds": {}}
     server = tiered.with_tier(tiered.maxmemory_for(keys, MEMORY_SHARE), tiered.tier_bytes_for(keys))
@@ -107,13 +107,13 @@ def watched(server, at, deed):
     with Bystander(server) as bystander, server.client(timeout=DEED_SECONDS_MAX) as client:
         client.call("CONFIG", "RESETSTAT")
         time.sleep(BEFORE_SECONDS if at is None else max(0.0, at - time.time()))
-        turn_before = longest_turn(client)
+        turn_before, turn_before_cpu = longest_turn(client)
         client.call("CONFIG", "RESETSTAT")
         began = time.monotonic()
         deed()
         ended = time.monotonic()
         time.sleep(AFTER_SECONDS)
-        turn = longest_turn(client)
+        turn, turn_cpu = longest_turn(client)
         if not bystander.alive():
             raise SystemExit(f"the bystander ended: {server.log_tail()}")
     phases = {"before": [], "during": [], "after": []}
@@ -121,12 +121,14 @@ def watched(server, at, deed):
         second = row["second"]
         phase = "before" if second < int(began) else "during" if second <= int(ended) else "after"
         phases[phase].append(row["max_ms"])
-    return {"took_seconds": ended - began, "turn_before": turn_before, "turn": turn, **phases}
+    return {"took_seconds": ended - began, "turn_before": turn_before, "turn_before_cpu": turn_before_cpu,
+            "turn": turn, "turn_cpu": turn_cpu, **phases}
 
 
 def longest_turn(client):
-    """Of the loop, in milliseconds."""
-    return int(info_fields(client.call("INFO", "stats"))["kiln_eventloop_duration_max"]) / 1000
+    """Of the loop, in milliseconds: by the clock, and how long the loop had its core in one."""
+    fields = info_fields(client.call("INFO", "stats"))
+    return tuple(int(fields[f"kiln_eventloop_{what}_max"]) / 1000 for what in ("duration", "cpu"))
 
 
 class Bystander:

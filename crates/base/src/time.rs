@@ -117,6 +117,13 @@ pub trait Clock: Send + Sync {
         self.monotonic().0
     }
 
+    /// Time that the calling thread has had a processor, in nanoseconds from any beginning: without
+    /// what others took of it, the hypervisor included where Linux is told so. A system call. By
+    /// default the monotonic clock.
+    fn thread_nanos(&self) -> u64 {
+        self.monotonic().0
+    }
+
     /// Takes another value whenever the clocks were disrupted and the machine is told so.
     fn disruptions(&self) -> u64 {
         0

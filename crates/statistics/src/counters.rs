@@ -120,6 +120,9 @@ pub struct Turns {
     pub nanos: u64,
     /// The longest.
     pub nanos_max: u64,
+    /// The most that the loop's thread had a processor in one, with the call that waits for it:
+    /// what the longest would be if nobody else took any. Measured where there is a tier.
+    pub cpu_nanos_max: u64,
 }
 
 impl Turns {
@@ -129,6 +132,11 @@ impl Turns {
         self.count += 1;
         self.nanos += nanos;
         self.nanos_max = self.nanos_max.max(nanos);
+    }
+
+    /// So long the loop's thread had a processor in it.
+    pub fn note_cpu(&mut self, nanos: u64) {
+        self.cpu_nanos_max = self.cpu_nanos_max.max(nanos);
     }
 }
 

@@ -42,10 +42,18 @@ impl Server {
     /// Turns the loop until the server is told to stop; why it stopped.
     pub fn run(&mut self, driver: &mut dyn Driver) -> Stop {
         let mut scratch = Scratch::default();
+        let mut cpu_before = None;
         loop {
             self.turn(driver, &mut scratch);
             let nanos = driver.clock().monotonic().since(self.core.turn.monotonic);
-            self.core.process.statistics.turns.note(nanos);
+            let turns = &mut self.core.process.statistics.turns;
+            turns.note(nanos);
+            // Two per cent of a short turn; with a tier there is a limit for which it counts.
+            let cpu = self.core.shard.tiering.is_some().then(|| driver.clock().thread_nanos());
+            if let (Some(before), Some(cpu)) = (cpu_before, cpu) {
+                turns.note_cpu(cpu.saturating_sub(before));
+            }
+            cpu_before = cpu;
             if let Some(stop) = self.ended() {
                 return stop;
             }

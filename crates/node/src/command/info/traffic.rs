@@ -89,6 +89,7 @@ pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("eventloop_cycles", counts.turns.count);
     text.line("eventloop_duration_sum", counts.turns.nanos / 1000);
     text.line("kiln_eventloop_duration_max", counts.turns.nanos_max / 1000);
+    text.line("kiln_eventloop_cpu_max", counts.turns.cpu_nanos_max / 1000);
     text.line("kiln_client_output_limit_disconnections", counts.output_limit_disconnections);
     text.line("kiln_client_input_limit_disconnections", counts.input_limit_disconnections);
 }
