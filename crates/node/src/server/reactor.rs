@@ -42,18 +42,14 @@ impl Server {
     /// Turns the loop until the server is told to stop; why it stopped.
     pub fn run(&mut self, driver: &mut dyn Driver) -> Stop {
         let mut scratch = Scratch::default();
-        let mut cpu_before = None;
         loop {
             self.turn(driver, &mut scratch);
             let nanos = driver.clock().monotonic().since(self.core.turn.monotonic);
             let turns = &mut self.core.process.statistics.turns;
             turns.note(nanos);
-            // Two per cent of a short turn; with a tier there is a limit for which it counts.
-            let cpu = self.core.shard.tiering.is_some().then(|| driver.clock().thread_nanos());
-            if let (Some(before), Some(cpu)) = (cpu_before, cpu) {
-                turns.note_cpu(cpu.saturating_sub(before));
+            if let Some(cpu_began) = scratch.cpu_began {
+                turns.note_cpu(driver.clock().thread_nanos().saturating_sub(cpu_began));
             }
-            cpu_before = cpu;
             if let Some(stop) = self.ended() {
                 return stop;
             }
@@ -101,6 +97,9 @@ impl Server {
         }
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
+        // A few per cent of a short turn; with a tier there is a limit for which it counts.
+        let has_tier = self.core.shard.tiering.is_some();
+        scratch.cpu_began = has_tier.then(|| driver.clock().thread_nanos());
         self.gathering.writers = 0;
         for event in std::mem::take(&mut self.deferred) {
             self.take_event(driver, event);

@@ -13,7 +13,6 @@ impl Server {
     pub(super) fn flush(&mut self, driver: &mut dyn Driver) {
         let limits = self.core.process.options.limits.turn;
         let mut share = Share::amid_sending(&limits);
-        let began = self.core.lap_time();
         let mut flushing = std::mem::take(&mut self.core.clients.flushing).into_iter();
         let mut sent = 0;
         while let Some(client) = flushing.next() {
@@ -21,7 +20,7 @@ impl Server {
             sent += 1;
             if sent % limits.sends_per_look == 0 {
                 self.answer_arrived(driver, &mut share);
-                let nanos = self.core.lap_time().since(began);
+                let nanos = self.core.lap_time().since(self.core.turn.monotonic);
                 let is_over = self.core.has_cold() && nanos >= limits.tiered_sending_nanos_max;
                 if is_over || self.core.leadership.is_lapsed {
                     // What ran meanwhile may stand behind the earlier answers of any of them.
