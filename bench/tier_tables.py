@@ -92,8 +92,8 @@ falls due each millisecond. Its times count from then, so that a server that sto
 *UNLINK*: {batch} keys at a time from {clients} clients. *Expiry*: all at the same millisecond, and nobody asks for them.
 Answers are the slowest ones, in ms, and so are turns of the loop, without its waiting. Here the loop has a core for
 itself and goes before the system's own threads there (`SCHED_FIFO`), and the server's other threads share the load's. *Of
-its core*: the longest that it had that core in one turn (`kiln_eventloop_cpu_max`); what a turn took beyond that, the
-hypervisor took. No
+its core*: the longest that it had that core in one turn (`kiln_eventloop_cpu_max`), which may be another turn; where that
+is much less, the hypervisor took the core, or the loop waited for the disk. No
 snapshot is under way once a server is filled, but one may fall due later, as the log grows: while keys are told when to
 expire, or amid a deed.
 

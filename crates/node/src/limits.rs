@@ -120,9 +120,10 @@ pub struct TurnLimits {
     /// `tiered_nanos_max`. Of the other limits on what is executed and sent there is as much again
     /// for them. A quarter of that one; a guess.
     pub amid_sending_nanos_max: u64,
-    /// How old a turn may become that sends, where there is a tier, in nanoseconds;
-    /// [`Self::sends_per_look`] sessions are sent to in any case. The rest has its place in the
-    /// next turn, before what that one answers: a hundred answers may take 2 ms.
+    /// How old a turn may become that sends, where there is a tier, in nanoseconds; a quarter of
+    /// the sessions is sent to in any case, or what is published would go faster than it is sent.
+    /// The rest has its place in the next turn, before what that one answers: a hundred answers may
+    /// take 2 ms.
     pub tiered_sending_nanos_max: u64,
     /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
     /// meanwhile. A few milliseconds of copying; a guess.

@@ -29,7 +29,8 @@ use std::sync::Arc;
 const SURVEY_NANOS: u64 = 100 * MILLISECOND;
 
 /// The longest and the shortest slice, in nanoseconds. A slice begins and ends with the thread's
-/// cache of free blocks being emptied, some 20 µs.
+/// cache of free blocks being emptied, some 20 µs. Where there is a tier all slices are the
+/// shortest: its turns are meant to stay below 2 ms.
 const SLICE_NANOS_MAX: u64 = MILLISECOND / 2;
 const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
 
@@ -210,7 +211,8 @@ impl Compaction {
         if allowed < SLICE_NANOS_MIN {
             return;
         }
-        let has_come_round = self.slice(&*heap, keyspace, now, allowed.min(SLICE_NANOS_MAX));
+        let longest = if keyspace.cold().is_some() { SLICE_NANOS_MIN } else { SLICE_NANOS_MAX };
+        let has_come_round = self.slice(&*heap, keyspace, now, allowed.min(longest));
         let now = self.clock.monotonic();
         if let Some(round) = &mut self.round {
             round.rests_since = now;

@@ -188,10 +188,11 @@ pub enum Need {
 const SPILL_STEPS_MAX: usize = 16;
 
 /// Steps that all requests of a turn may take together while no more is lacking than the greater of
-/// [`FREED_BYTES_MIN`] and this part of `maxmemory`, beside one for each of them. A step takes some
-/// 0.1 ms where nearly all values are out of memory already, and a turn is meant to stay below 2.
+/// [`FREED_BYTES_MIN`] and this part of `maxmemory`, but of a small one twice as much, beside one
+/// for each of them. A step takes some 0.1 ms where nearly all values are out of memory already,
+/// and a turn is meant to stay below 2.
 const TURN_STEPS_MAX: usize = 6;
-const SLACK_SHARE: u64 = 256;
+const SLACK_SHARE: usize = 256;
 
 /// Bytes that are freed for one request, at least, and the part of what is lacking. Many clients
 /// that come at once bring megabytes, and moving one out takes 2 ms where values are small.
@@ -482,7 +483,8 @@ impl Tiering {
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
-        let slack = FREED_BYTES_MIN.max((keyspace.settings.maxmemory / SLACK_SHARE) as usize);
+        let share = keyspace.settings.maxmemory as usize / SLACK_SHARE;
+        let slack = FREED_BYTES_MIN.clamp(share, 2 * share);
         let steps_max = match over > slack {
             true => SPILL_STEPS_MAX,
             false => self.turn_steps_left.max(1),
