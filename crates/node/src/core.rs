@@ -211,6 +211,9 @@ pub struct Turn {
     pub now: UnixMillis,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
+    /// The time of the loop's thread when it began, in nanoseconds, where there is a tier: its
+    /// turns have a limit for which that counts. It would be a few per cent of a short turn.
+    pub(crate) cpu_began: Option<u64>,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
     /// The running command answers an error that was counted already, as an error of a script may

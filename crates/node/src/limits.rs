@@ -120,11 +120,6 @@ pub struct TurnLimits {
     /// `tiered_nanos_max`. Of the other limits on what is executed and sent there is as much again
     /// for them. A quarter of that one; a guess.
     pub amid_sending_nanos_max: u64,
-    /// How old a turn may become that sends, where there is a tier, in nanoseconds; a quarter of
-    /// the sessions is sent to in any case, or what is published would go faster than it is sent.
-    /// The rest has its place in the next turn, before what that one answers: a hundred answers may
-    /// take 2 ms.
-    pub tiered_sending_nanos_max: u64,
     /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
     /// meanwhile. A few milliseconds of copying; a guess.
     pub received_bytes_max: usize,
@@ -173,7 +168,6 @@ impl Default for Limits {
                 client_sent_bytes_max: 4 << 20,
                 sends_per_look: 8,
                 amid_sending_nanos_max: 125_000,
-                tiered_sending_nanos_max: 1_250_000,
                 received_bytes_max: 8 << 20,
                 client_received_bytes_max: 2 << 20,
             },

@@ -67,7 +67,6 @@ const SMALL: &[Small] = small! {
     node.turn.gathering_writers_min = 1;
     node.turn.client_sent_bytes_max = 50;
     node.turn.amid_sending_nanos_max = 1;
-    node.turn.tiered_sending_nanos_max = 0;
     node.turn.received_bytes_max = 1;
     node.turn.client_received_bytes_max = 1;
     node.expired_keys_max = 1;

@@ -333,7 +333,8 @@ fn the_hand_takes_what_was_idle_for_longest_and_nothing_that_is_pinned() {
     let pinned = keyspace.hash(b"key0");
     keyspace.cold_mut().expect("it has a store").pin(pinned);
     let (used, now) = (keyspace.used_bytes(), UnixMillis(NOW.0 + 600_000));
-    let wanted = used - 400 * 500;
+    // A third of what is left is taken, as a sample tells: of more, some were in use lately.
+    let wanted = used - 320 * 495;
     while keyspace.used_bytes() > wanted {
         let spilled = keyspace.spill(keyspace.used_bytes() - wanted, 64, now);
         assert!(matches!(spilled, Spilled::Enough | Spilled::More), "{spilled:?}");
@@ -342,8 +343,7 @@ fn the_hand_takes_what_was_idle_for_longest_and_nothing_that_is_pinned() {
     let is_cold = |key: String| keyspace.cold_place(DatabaseId(0), key.as_bytes()).is_some();
     let recent = (0..2000).filter(|n| n % 2 == 1 && is_cold(format!("key{n}"))).count();
     let idle = (0..2000).filter(|n| n % 2 == 0 && is_cold(format!("key{n}"))).count();
-    // What is idle is told from a sample, which errs at times.
-    assert!(idle > 300 && recent * 20 < idle, "{idle} idle and {recent} recent ones went");
+    assert!(idle > 300 && recent == 0, "{idle} idle and {recent} recent ones went");
     assert!(!is_cold("key0".into()));
     check_places(&keyspace);
 }

@@ -17,6 +17,7 @@ impl Server {
         self.set_policy();
         let Core { leadership, shard, turn, stopwatch, process, .. } = &mut self.core;
         turn.monotonic = moment.monotonic;
+        turn.cpu_began = shard.tiering.is_some().then(|| process.options.clock.thread_nanos());
         stopwatch.set(moment.monotonic, &*process.options.clock);
         turn.now = leadership.begin_turn(shard, moment);
         turn.number += 1;

@@ -47,7 +47,7 @@ impl Server {
             let nanos = driver.clock().monotonic().since(self.core.turn.monotonic);
             let turns = &mut self.core.process.statistics.turns;
             turns.note(nanos);
-            if let Some(cpu_began) = scratch.cpu_began {
+            if let Some(cpu_began) = self.core.turn.cpu_began {
                 turns.note_cpu(driver.clock().thread_nanos().saturating_sub(cpu_began));
             }
             if let Some(stop) = self.ended() {
@@ -97,9 +97,6 @@ impl Server {
         }
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
-        // A few per cent of a short turn; with a tier there is a limit for which it counts.
-        let has_tier = self.core.shard.tiering.is_some();
-        scratch.cpu_began = has_tier.then(|| driver.clock().thread_nanos());
         self.gathering.writers = 0;
         for event in std::mem::take(&mut self.deferred) {
             self.take_event(driver, event);

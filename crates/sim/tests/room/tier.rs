@@ -620,7 +620,6 @@ fn with_value_amid_sending(lines: &[&str]) -> (Single, Vec<SimClient>) {
     let tier = Tiered::large(Pressure::AllCold, TieringLimits::default());
     let tier = Tiered { sends_per_look: 1, ..tier };
     let mut single = Single::with_network(Some(tier), NetworkFaults::whole());
-    single.server.core.process.options.limits.turn.tiered_sending_nanos_max = u64::MAX;
     single.line(&format!("SET text {}", "v".repeat(40)));
     let members: Vec<_> = (0..100).map(|number| number.to_string()).collect();
     single.line(&format!("PFADD many {}", members.join(" ")));
@@ -658,38 +657,6 @@ fn who_reads_is_answered_amid_sending_and_others_in_the_next_turn() {
     assert_eq!(answered_amid_sending("PFCOUNT many"), (number(100), false));
     let script = "EVAL_RO return(redis.call('STRLEN',KEYS[1])) 1 text";
     assert_eq!(answered_amid_sending(script), (number(40), false));
-}
-
-/// How many of the others are answered in each turn, beside a client, until all are. Sending to
-/// one takes so long, and no turn sends that is so old.
-fn told_in_turns(send_nanos: u64, sending_nanos_max: u64) -> Vec<usize> {
-    let (mut single, others) = with_value_amid_sending(&["PING"]);
-    single.driver.send_nanos = send_nanos;
-    single.server.core.process.options.limits.turn.tiered_sending_nanos_max = sending_nanos_max;
-    let mut told = Vec::new();
-    while told.iter().sum::<usize>() < others.len() {
-        assert!(told.is_empty() || single.server.wait_nanos() == Some(0), "somebody waits");
-        single.turn();
-        single.timeline.pass(100 * MILLISECOND);
-        told.push(others.iter().filter(|other| !other.received().is_empty()).count());
-        assert!(told.len() < 20, "{told:?}");
-    }
-    single.turn();
-    single.timeline.pass(100 * MILLISECOND);
-    assert!(single.client.received().ends_with(b"+PONG\r\n"));
-    told
-}
-
-#[test]
-fn a_turn_with_a_tier_sends_for_a_while_and_the_next_one_goes_on() {
-    let told = told_in_turns(MILLISECOND, 3 * MILLISECOND);
-    assert!(told.len() == 3 && told.iter().all(|it| (2..=3).contains(it)), "{told:?}");
-}
-
-#[test]
-fn a_turn_with_a_tier_that_is_late_sends_to_a_quarter() {
-    let told = told_in_turns(10 * MILLISECOND, 0);
-    assert!(told.len() > 3 && told[0] >= 2, "{told:?}");
 }
 
 #[test]

@@ -35,8 +35,6 @@ struct Parsed {
 #[derive(Default)]
 pub struct Scratch {
     pub(super) events: Vec<Event>,
-    /// The time of the loop's thread when the turn began, where it is measured.
-    pub(super) cpu_began: Option<u64>,
     parsed: Vec<Parsed>,
     ranges: Vec<(u32, u32)>,
     /// The unquoted words of inline requests.

@@ -3,38 +3,26 @@
 //! whole of the next one otherwise.
 
 use super::share::Share;
-use crate::core::Stop;
 use crate::server::Server;
 use crate::session::Blocked;
 use base::{ConnectionId, Driver};
 use catalog::Kind;
 
 impl Server {
-    /// Sends what may leave, as far as there is time for.
+    /// Sends what may leave.
     pub(super) fn flush(&mut self, driver: &mut dyn Driver) {
         let limits = self.core.process.options.limits.turn;
         let mut share = Share::amid_sending(&limits);
-        let flushing = std::mem::take(&mut self.core.clients.flushing);
-        // However late it is, or more would be published than is sent.
-        let least = match self.core.stopping {
-            None | Some(Stop::Clean) => flushing.len().div_ceil(4),
-            // There is no next turn.
-            Some(_) => flushing.len(),
-        };
-        let mut flushing = flushing.into_iter();
+        let mut flushing = std::mem::take(&mut self.core.clients.flushing).into_iter();
         let mut sent = 0;
         while let Some(client) = flushing.next() {
             self.core.flush_client(driver, client);
             sent += 1;
             if sent % limits.sends_per_look == 0 {
                 self.answer_arrived(driver, &mut share);
-                let nanos = self.core.lap_time().since(self.core.turn.monotonic);
-                let is_late = self.core.has_cold() && nanos >= limits.tiered_sending_nanos_max;
-                if is_late && sent >= least || self.core.leadership.is_lapsed {
-                    // What ran meanwhile may stand behind the earlier answers of any of them, and
-                    // who was sent as much as a turn sends comes again behind them.
-                    let again = std::mem::take(&mut self.core.clients.flushing);
-                    self.core.clients.flushing = flushing.chain(again).collect();
+                if self.core.leadership.is_lapsed {
+                    // What ran meanwhile may stand behind the earlier answers of any of them.
+                    self.core.clients.flushing.extend(flushing);
                     return;
                 }
             }
