@@ -187,10 +187,11 @@ pub enum Need {
 /// than most requests add.
 const SPILL_STEPS_MAX: usize = 16;
 
-/// Steps that all requests of a turn may take together while no more is lacking than the greater of
-/// [`FREED_BYTES_MIN`] and this part of `maxmemory`, but of a small one twice as much, beside one
-/// for each of them. A step takes some 0.1 ms where nearly all values are out of memory already,
-/// and a turn is meant to stay below 2.
+/// Steps that all requests of a turn may take together, beside one for each of them: those that do
+/// not grow, and all while no more is lacking than the greater of [`FREED_BYTES_MIN`] and this part
+/// of `maxmemory`, but of a small one twice as much. A step takes some 0.1 ms where nearly all
+/// values are out of memory already, and a turn is meant to stay below 2, also when the buffers of
+/// clients that come all at once fill it.
 const TURN_STEPS_MAX: usize = 6;
 const SLACK_SHARE: usize = 256;
 
@@ -474,18 +475,20 @@ impl Tiering {
         self.make_room_for(keyspace, beside, 0, 0, SPILL_STEPS_MAX, now)
     }
 
-    /// As [`Self::make_room`], but a part of it: for one of many requests, which go on with it.
+    /// As [`Self::make_room`], but a part of it: for one of many requests, which go on with it, or
+    /// for a turn. `may_grow`: it is a request that may need room itself.
     pub fn make_part_of_room(
         &mut self,
         keyspace: &mut Keyspace,
         beside: u64,
+        may_grow: bool,
         now: UnixMillis,
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
         let share = keyspace.settings.maxmemory as usize / SLACK_SHARE;
         let slack = FREED_BYTES_MIN.clamp(share, 2 * share);
-        let steps_max = match over > slack {
+        let steps_max = match may_grow && over > slack {
             true => SPILL_STEPS_MAX,
             false => self.turn_steps_left.max(1),
         };

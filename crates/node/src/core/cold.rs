@@ -264,12 +264,13 @@ impl Core {
         room_of(made)
     }
 
-    /// As [`Self::spill`], but a part of it, for one of many requests.
-    pub(crate) fn spill_part(&mut self) -> Option<Room> {
+    /// As [`Self::spill`], but a part of it, for a turn or one of many requests, which may need
+    /// room itself or not.
+    pub(crate) fn spill_part(&mut self, may_grow: bool) -> Option<Room> {
         let beside = self.client_bytes();
         let Shard { engine, tiering, .. } = &mut self.shard;
         let (keyspace, now) = (&mut engine.keyspace, self.turn.now);
-        room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, now))
+        room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, may_grow, now))
     }
 
     /// True if a request goes on though values leave memory no faster ([`Tiering::lets_pass`]).

@@ -184,13 +184,13 @@ impl Server {
             // No more values leave memory in this turn, but perhaps those that its own pins keep.
             let is_known =
                 self.core.process.tier_waits.has_put_off(Cause::Room) && !self.core.has_own_pins();
-            let room = match is_known {
-                true => Room::Behind,
-                false => self.core.make_room(Some(client)),
-            };
-            self.core.is_short_of_room = room == Room::None;
             // A script may write later. It waits as well, or scripts would take what they like.
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
+            let room = match is_known {
+                true => Room::Behind,
+                false => self.core.make_room(Some(client), may_grow),
+            };
+            self.core.is_short_of_room = room == Room::None;
             let waits = room == Room::Behind && may_grow;
             if waits && (is_known || !self.core.passes_for_room()) {
                 return Verdict::Later;

@@ -121,6 +121,8 @@ impl Server {
         self.members.resume_reads(&mut self.core);
         // Clients whose keys became ready while the server slept are served before all others.
         self.wake_ready();
+        // What it takes is the turn's, and less is left for executing.
+        self.core.compact();
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
         self.core.note_appended();
@@ -135,7 +137,6 @@ impl Server {
         self.wake_ready();
         self.evict();
         self.has_more_to_untrack = self.core.limit_tracked();
-        self.core.compact();
         self.tick();
         self.link.advance(&mut self.core, driver);
         self.members.advance(&self.core, driver);
@@ -371,7 +372,7 @@ impl Server {
             self.has_more_to_evict = false;
             return;
         }
-        let room = self.core.make_room(None);
+        let room = self.core.make_room(None, false);
         // A long value on its way is finished though memory is not short any more, and each turn
         // goes on with it: until then it holds buffers that others need.
         // Who was put off amid the turn may find room now.

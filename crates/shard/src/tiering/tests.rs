@@ -569,8 +569,12 @@ fn lacking(tiered: &Tiered) -> u64 {
 }
 
 fn part_of_room(tiered: &mut Tiered) -> Made {
+    part_of_room_for(tiered, true)
+}
+
+fn part_of_room_for(tiered: &mut Tiered, may_grow: bool) -> Made {
     let Tiered { tiering, keyspace, .. } = tiered;
-    tiering.make_part_of_room(keyspace, 0, NOW)
+    tiering.make_part_of_room(keyspace, 0, may_grow, NOW)
 }
 
 #[test]
@@ -601,6 +605,9 @@ fn the_requests_of_a_turn_take_few_steps_together_while_little_is_lacking() {
     assert!(tiered.tiering.turn_steps_left < TURN_STEPS_MAX);
     let mut tiered = with_memory_lacking(3 << 20, limits);
     tiered.tiering.turn_steps_left = 0;
+    part_of_room_for(&mut tiered, false);
+    let still = lacking(&tiered);
+    assert!(((3 << 20) - (20 << 10)..3 << 20).contains(&still), "it adds nothing: {still}");
     part_of_room(&mut tiered);
     assert!(lacking(&tiered) < (3 << 20) - (60 << 10), "much is lacking: it takes many");
 }

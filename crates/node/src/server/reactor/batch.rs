@@ -107,7 +107,8 @@ impl Server {
         }
         let limits = self.core.process.options.limits.turn;
         let (has_cold, turn) = (self.core.has_cold(), &self.core.turn);
-        let mut share = Share::of_turn(&limits, has_cold, turn.monotonic, turn.lap);
+        let sends = self.core.clients.flushing.len();
+        let mut share = Share::of_turn(&limits, has_cold, sends, turn.monotonic, turn.lap);
         let mut bytes_left = limits.bytes_max;
         let before = self.begin_round();
         // However many have what they waited for, others have their turn.

@@ -14,15 +14,21 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The budget of a turn that began at `began`, from now on.
+    /// The budget of a turn that began at `began`, from now on. So many clients wait to be sent to
+    /// already, of whom the log released many together.
     pub fn of_turn(
         limits: &TurnLimits,
         has_cold: bool,
+        sends: usize,
         began: MonotonicNanos,
         now: MonotonicNanos,
     ) -> Self {
-        let nanos_max = if has_cold { limits.tiered_nanos_max } else { limits.nanos_max };
-        let nanos = nanos_max.saturating_sub(now.since(began));
+        let (nanos_max, send_nanos) = match has_cold {
+            true => (limits.tiered_nanos_max, limits.send_nanos),
+            false => (limits.nanos_max, 0),
+        };
+        let done = now.since(began).saturating_add(send_nanos.saturating_mul(sends as u64));
+        let nanos = nanos_max.saturating_sub(done);
         Self {
             requests: limits.requests_max,
             reply_bytes: limits.reply_bytes_max,
@@ -88,18 +94,23 @@ mod tests {
     #[test]
     fn a_turn_is_short_where_values_may_be_on_a_disk() {
         let whole = Limits::default().turn;
-        let limits = TurnLimits { nanos_max: 9000, tiered_nanos_max: 700, ..whole };
+        let limits = TurnLimits { nanos_max: 9000, tiered_nanos_max: 700, send_nanos: 10, ..whole };
         let at = MonotonicNanos;
-        let nanos = |has_cold, now| Share::of_turn(&limits, has_cold, at(5000), at(now)).nanos;
+        let share =
+            |has_cold, sends, now| Share::of_turn(&limits, has_cold, sends, at(5000), at(now));
+        let nanos = |has_cold, now| share(has_cold, 0, now).nanos;
         assert_eq!((nanos(false, 5000), nanos(true, 5000)), (9000, 700));
         assert_eq!(nanos(true, 5100), 600, "what the turn has done before counts");
         assert_eq!(nanos(true, 6000), 350, "half is left, whatever that was");
+        assert_eq!(share(true, 20, 5100).nanos, 400, "who will be sent to counts as well");
+        assert_eq!(share(false, 20, 5000).nanos, 9000);
     }
 
     #[test]
     fn time_that_is_over_ends_a_share_and_half_of_it_ends_before() {
         let at = MonotonicNanos;
-        let mut share = Share { requests: 10, reply_bytes: 100, nanos: 1000, lap: at(5000) };
+        let limits = TurnLimits { nanos_max: 1000, ..Limits::default().turn };
+        let mut share = Share::of_turn(&limits, false, 0, at(5000), at(5000));
         let mut half = share.half();
         half.take_time(at(5499));
         assert!(!half.is_used_up());
