@@ -46,29 +46,32 @@ def sync_microseconds():
     return statistics.median(took) * 1e6
 
 
-# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds. It rests for
+# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds, and of them the
+# longest in which it had the core, as far as the system knows: what the hypervisor takes without telling counts as the
+# program's. It rests for
 # nearly a quarter of the time, in which others may have the core: neither the limit that `unthrottled` lifts nor
 # Linux's fair server then takes the core from it for their sake, and what it sees is the machine's own.
 PAUSES = """
 import sys, time
-now = time.perf_counter
-longest, end = 0.0, now() + float(sys.argv[1])
+now, mine = time.perf_counter, time.thread_time
+longest, longest_mine, end = 0.0, 0.0, now() + float(sys.argv[1])
 while now() < end:
-    last = now()
+    last, had = now(), mine()
     rest = last + 0.1
     while last < rest:
-        at = now()
-        longest = max(longest, at - last)
-        last = at
+        at, has = now(), mine()
+        longest, longest_mine = max(longest, at - last), max(longest_mine, has - had)
+        last, had = at, has
     time.sleep(0.03)
-print(longest * 1000)
+print(longest * 1000, longest_mine * 1000)
 """
 
 
-def longest_pause_ms(core, seconds):
-    """How long the machine kept a process from a core that did nothing there but ask for the time, as `go_first` has it."""
+def longest_pauses_ms(core, seconds):
+    """How long the machine kept a process from a core that did nothing there but ask for the time, as `go_first` has it:
+    by the clock, and by the time that the process had the core, if the system is asked."""
     line = ["chrt", "--fifo", "1", "taskset", "-c", core, sys.executable, "-c", PAUSES, str(seconds)]
-    return float(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    return tuple(map(float, subprocess.run(line, check=True, capture_output=True, text=True).stdout.split()))
 
 
 # Microseconds of each period, a second by default, that Linux lets threads of SCHED_FIFO run; or -1, for all of them:

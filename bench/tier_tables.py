@@ -113,6 +113,7 @@ kept from its core for a twentieth of a second at a time, which counts as the se
     None: ""}
 MASSES_PAUSES = """No turn can be shorter than the machine's own pauses. A process that did nothing but ask for the time, on the
 loop's core before the turns, with the same precedence, was kept from it for up to {pauses} ms within {seconds} seconds.
+Of that, up to {pauses_cpu} ms counted as the process's own: what a hypervisor takes without telling.
 
 """
 SCARCE = """## Little memory
@@ -388,7 +389,8 @@ def masses_part(found):
                       *(ranged([run[turn] for run in runs], ".1f")
                         for turn in ("turn_before", "turn_before_cpu", "turn", "turn_cpu"))])
     pauses = MASSES_PAUSES.format(
-        seconds=masses.PAUSE_SECONDS, pauses=", ".join(f"{pause:.1f}" for pause in found["pauses"]))
+        seconds=masses.PAUSE_SECONDS, **{name: ", ".join(f"{pause:.1f}" for pause in found[name])
+                                         for name in ("pauses", "pauses_cpu")})
     header = ["", "cold keys", "took, s", "slowest before", "during", "after", "longest turn before", "of its core",
               "during and after", "of its core"]
     return MASSES.format(keys=found["keys"], limit=FIFO_LIMIT[found.get("unthrottled")], pauses=pauses,

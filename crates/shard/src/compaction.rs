@@ -28,10 +28,11 @@ use std::sync::Arc;
 /// Between two surveys, in nanoseconds.
 const SURVEY_NANOS: u64 = 100 * MILLISECOND;
 
-/// The longest and the shortest slice, in nanoseconds. A slice begins and ends with the thread's
-/// cache of free blocks being emptied, some 20 µs. Where there is a tier all slices are the
-/// shortest: its turns are meant to stay below 2 ms.
+/// The longest slice, the longest where there is a tier, whose turns are meant to stay below 2 ms,
+/// and the shortest, in nanoseconds. A slice begins and ends with the thread's cache of free blocks
+/// being emptied, some 20 µs.
 const SLICE_NANOS_MAX: u64 = MILLISECOND / 2;
+const TIERED_SLICE_NANOS_MAX: u64 = 3 * MILLISECOND / 10;
 const SLICE_NANOS_MIN: u64 = MILLISECOND / 5;
 
 /// Steps between two looks at the clock: some 20 µs where little moves.
@@ -180,9 +181,9 @@ impl Compaction {
     }
 
     /// In how many nanoseconds there is a slice to be done, if there is.
-    pub fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
+    pub fn wait_nanos(&self, keyspace: &Keyspace, now: MonotonicNanos) -> Option<u64> {
         let round = self.round.as_ref()?;
-        let rests = SLICE_NANOS_MAX * 100 / round.time_percent.max(1);
+        let rests = self.slice_nanos_max(keyspace) * 100 / round.time_percent.max(1);
         Some(rests.saturating_sub(now.since(round.rests_since)))
     }
 
@@ -211,7 +212,7 @@ impl Compaction {
         if allowed < SLICE_NANOS_MIN {
             return;
         }
-        let longest = if keyspace.cold().is_some() { SLICE_NANOS_MIN } else { SLICE_NANOS_MAX };
+        let longest = self.slice_nanos_max(keyspace);
         let has_come_round = self.slice(&*heap, keyspace, now, allowed.min(longest));
         let now = self.clock.monotonic();
         if let Some(round) = &mut self.round {
@@ -219,6 +220,13 @@ impl Compaction {
         }
         if has_come_round {
             self.end_round(&*heap, now);
+        }
+    }
+
+    fn slice_nanos_max(&self, keyspace: &Keyspace) -> u64 {
+        match keyspace.cold() {
+            Some(_) => TIERED_SLICE_NANOS_MAX,
+            None => SLICE_NANOS_MAX,
         }
     }
 

@@ -422,7 +422,8 @@ impl Snapshots {
                     break;
                 }
                 keyspace.write_read_values();
-                if !has_time() {
+                let stands_still = is_part_full && keyspace.can_cut_snapshot();
+                if stands_still || !has_time() {
                     break;
                 }
             }

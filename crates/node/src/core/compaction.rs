@@ -75,6 +75,7 @@ impl Core {
 
     /// In how many nanoseconds there is more of it to do, if there is.
     pub(crate) fn compaction_wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
-        self.shard.compaction.as_ref()?.wait_nanos(now)
+        let Shard { engine, compaction, .. } = &self.shard;
+        compaction.as_ref()?.wait_nanos(&engine.keyspace, now)
     }
 }

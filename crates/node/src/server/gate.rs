@@ -15,6 +15,7 @@ use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::{Refusal, quoted};
+use shard::tiering::Needs;
 
 /// What a client that only watches may not do.
 const ON_DATA: Flags = Flags::WRITE.union(Flags::READONLY).union(Flags::MAY_REPLICATE);
@@ -188,7 +189,8 @@ impl Server {
             let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
             let room = match is_known {
                 true => Room::Behind,
-                false => self.core.make_room(Some(client), may_grow),
+                false if may_grow => self.core.make_room(Some(client), Needs::Request),
+                false => self.core.make_room(Some(client), Needs::Nothing),
             };
             self.core.is_short_of_room = room == Room::None;
             let waits = room == Room::Behind && may_grow;

@@ -23,7 +23,7 @@ use crate::session::Blocked;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
-use shard::tiering::Tiering;
+use shard::tiering::{Needs, Tiering};
 use txlog::Gate;
 
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
@@ -372,7 +372,7 @@ impl Server {
             self.has_more_to_evict = false;
             return;
         }
-        let room = self.core.make_room(None, false);
+        let room = self.core.make_room(None, Needs::Turn);
         // A long value on its way is finished though memory is not short any more, and each turn
         // goes on with it: until then it holds buffers that others need.
         // Who was put off amid the turn may find room now.

@@ -221,7 +221,10 @@ fn nothing_is_done_where_it_is_off_or_the_allocator_does_not_tell() {
     let mut scene = Scene::new(SETTINGS);
     scene.compaction = Compaction::new(None, scene.clock.clone(), SETTINGS);
     scene.turn_for(SECOND);
-    assert_eq!((scene.moved(), scene.compaction.wait_nanos(MonotonicNanos(0))), (0, None));
+    assert_eq!(
+        (scene.moved(), scene.compaction.wait_nanos(&scene.keyspace, MonotonicNanos(0))),
+        (0, None)
+    );
     // A round under way ends when it is turned off.
     let mut scene = Scene::new(SETTINGS);
     scene.lose(200);

@@ -4,6 +4,7 @@ use super::reading::READING_SHARE;
 use super::shrinking::SHRINK_NANOS;
 use super::*;
 use base::disk::DiskJob;
+use base::time::SECOND;
 use base::{DatabaseId, HashKey};
 use engine::cold::ColdValue;
 use engine::digest::Digest;
@@ -569,12 +570,12 @@ fn lacking(tiered: &Tiered) -> u64 {
 }
 
 fn part_of_room(tiered: &mut Tiered) -> Made {
-    part_of_room_for(tiered, true)
+    part_of_room_for(tiered, Needs::Request)
 }
 
-fn part_of_room_for(tiered: &mut Tiered, may_grow: bool) -> Made {
+fn part_of_room_for(tiered: &mut Tiered, who: Needs) -> Made {
     let Tiered { tiering, keyspace, .. } = tiered;
-    tiering.make_part_of_room(keyspace, 0, may_grow, NOW)
+    tiering.make_part_of_room(keyspace, 0, who, NOW)
 }
 
 #[test]
@@ -603,11 +604,17 @@ fn the_requests_of_a_turn_take_few_steps_together_while_little_is_lacking() {
     tiered.poll();
     assert_eq!(part_of_room(&mut tiered), Made::Done, "another turn takes as many as it may");
     assert!(tiered.tiering.turn_steps_left < TURN_STEPS_MAX);
+    let mut tiered = with_memory_lacking(500, limits);
+    tiered.tiering.turn_steps_left = 0;
+    assert_eq!(part_of_room(&mut tiered), Made::Done, "one was enough");
     let mut tiered = with_memory_lacking(3 << 20, limits);
     tiered.tiering.turn_steps_left = 0;
-    part_of_room_for(&mut tiered, false);
+    part_of_room_for(&mut tiered, Needs::Nothing);
     let still = lacking(&tiered);
     assert!(((3 << 20) - (20 << 10)..3 << 20).contains(&still), "it adds nothing: {still}");
+    part_of_room_for(&mut tiered, Needs::Turn);
+    let ended = lacking(&tiered);
+    assert!(still - ended > 4 * ((3 << 20) - still), "the turn takes some for itself: {ended}");
     part_of_room(&mut tiered);
     assert!(lacking(&tiered) < (3 << 20) - (60 << 10), "much is lacking: it takes many");
 }
@@ -664,6 +671,11 @@ fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something()
     }
     tiered.keyspace.settings.maxmemory = tiered.keyspace.used_bytes() as u64 - 36_000;
     assert_eq!(room(&mut tiered, SECOND + 5), Made::Behind, "it takes values again");
+    // Some leave, and it is behind again: who waits does so from now on.
+    let late = 3 * SECOND;
+    tiered.writes.run();
+    assert_eq!(room(&mut tiered, late), Made::Behind);
+    assert_eq!(tiered.tiering.behind_since(), Some(MonotonicNanos(late)));
 }
 
 /// As [`LIMITS`], with long records, which are pieces of their own; and values that are encoded and
