@@ -46,11 +46,11 @@ def sync_microseconds():
     return statistics.median(took) * 1e6
 
 
-# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds, and of them the
-# longest in which it had the core, as far as the system knows: what the hypervisor takes without telling counts as the
-# program's. It rests for
-# nearly a quarter of the time, in which others may have the core: neither the limit that `unthrottled` lifts nor
-# Linux's fair server then takes the core from it for their sake, and what it sees is the machine's own.
+# Asks for the time as fast as it can, and prints the longest time between two answers, in milliseconds, by the clock and
+# by the time that it had the core as far as the system knows, to which counts what a hypervisor takes without telling:
+# perhaps not the same interval. It rests for nearly a quarter of the time, in which others may have the core: neither
+# the limit that `unthrottled` lifts nor Linux's fair server then takes the core from it for their sake, and what it sees
+# is the machine's own.
 PAUSES = """
 import sys, time
 now, mine = time.perf_counter, time.thread_time

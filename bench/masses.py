@@ -1,8 +1,8 @@
 """Many cold keys that go at once, in four ways, and a bystander: how long the slowest of its requests takes, of which
 one falls due each millisecond whether or not the server keeps up. And what a tier writes that nobody uses.
 
-The loop has a core for itself and goes before the system's own threads there, so that its turns are its own time; the
-server's other threads share the load's core.
+The loop has a core for itself and goes before the system's own threads there, so that its turns are its own time, and
+the machine's; the server's other threads share the load's core.
 """
 
 import contextlib

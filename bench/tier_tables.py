@@ -113,7 +113,7 @@ kept from its core for a twentieth of a second at a time, which counts as the se
     None: ""}
 MASSES_PAUSES = """No turn can be shorter than the machine's own pauses. A process that did nothing but ask for the time, on the
 loop's core before the turns, with the same precedence, was kept from it for up to {pauses} ms within {seconds} seconds.
-Of that, up to {pauses_cpu} ms counted as the process's own: what a hypervisor takes without telling. What the loop
+By the process's own time the longest were {pauses_cpu} ms: what a hypervisor takes without telling. What the loop
 itself does in a turn: [turns.md](turns.md).
 
 """

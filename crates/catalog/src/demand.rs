@@ -64,6 +64,12 @@ impl Demand {
     pub const fn has(self, need: Self) -> bool {
         self.0 & need.0 != 0
     }
+
+    /// Whether it may take memory: a script may write later, and would take what it likes
+    /// otherwise.
+    pub const fn may_grow(self) -> bool {
+        self.has(Self::ROOM) || self.has(Self::CALM_LOG)
+    }
 }
 
 #[cfg(test)]

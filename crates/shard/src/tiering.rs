@@ -39,8 +39,8 @@ use engine::keyspace::Keyspace;
 use jobs::{BlockingSource, write_piece};
 pub use open::{OpenTier, TierFiles, TierOrder};
 use queue::ReadQueue;
-use room::{Late, RELEASING_STEPS, TURN_STEPS_MAX};
-pub use room::{Made, Needs};
+use room::{Late, RELEASING_STEPS, SHARED_STEPS};
+pub use room::{Made, RoomFor};
 use shrinking::Shrinker;
 use snapshot::SnapshotReader;
 use std::cell::RefCell;
@@ -145,8 +145,8 @@ pub struct Tiering {
     /// When it was last polled.
     now: MonotonicNanos,
     late: Late,
-    /// Of [`TURN_STEPS_MAX`].
-    turn_steps_left: usize,
+    /// Of the turn's [`SHARED_STEPS`].
+    shared_steps_left: usize,
     done: Vec<(DiskTicket, DiskOutcome)>,
     /// See [`Self::be_patient`].
     is_patient: bool,
@@ -195,7 +195,7 @@ impl Tiering {
             rests_until: None,
             now: MonotonicNanos(0),
             late: Late::default(),
-            turn_steps_left: TURN_STEPS_MAX,
+            shared_steps_left: SHARED_STEPS,
             done: Vec::new(),
             is_patient: false,
             wakes_from: 1,
@@ -255,8 +255,9 @@ impl Tiering {
         &self.limits
     }
 
-    /// Takes up what was read and written since the last call, and goes on with what there is to
-    /// do. The places that need not be waited for any more are appended to `arrived`.
+    /// Begins a turn: takes up what was read and written since the last call, goes on with what
+    /// there is to do, and allows as many steps, encoded bytes and released entries as a turn may
+    /// take. The places that need not be waited for any more are appended to `arrived`.
     pub fn poll(&mut self, keyspace: &mut Keyspace, now: MonotonicNanos, arrived: &mut Vec<Place>) {
         self.now = now;
         self.take_reads(keyspace, arrived);
@@ -273,7 +274,7 @@ impl Tiering {
         self.read_for_snapshot(keyspace);
         self.begin_reads();
         self.submit_writes(keyspace);
-        self.turn_steps_left = TURN_STEPS_MAX;
+        self.shared_steps_left = SHARED_STEPS;
         self.late.awaited_flushed = std::mem::take(&mut self.late.awaits_flushed);
         let steps = if self.late.awaited_flushed { RELEASING_STEPS } else { 1 };
         keyspace.release_flushed(steps * self.limits.released_per_turn);

@@ -120,8 +120,8 @@ pub struct Turns {
     pub nanos: u64,
     /// The longest.
     pub nanos_max: u64,
-    /// The most that the loop's thread had a processor in one: what the longest would be if nobody
-    /// else took any. Measured where there is a tier.
+    /// The most that counts as its thread's time in one, perhaps another one; what a hypervisor
+    /// takes without telling counts. Measured where there is a tier.
     pub cpu_nanos_max: u64,
 }
 

@@ -27,8 +27,9 @@ const WALKED_SHARE: u64 = 128;
 /// command may note many values.
 const OVERFULL_WINDOWS: usize = 2;
 
-/// Values that are written at a time of what was read, and their bytes, and a value more: some
-/// 0.1 ms. What takes longest of small ones is to free their bytes, which another thread brought.
+/// Values of those read that are written in one step, and bytes after which it ends; the last one
+/// may overshoot. Some 0.1 ms. What takes longest of small ones is to free their bytes, which
+/// another thread brought.
 const WRITTEN_VALUES: usize = 64;
 const WRITTEN_BYTES: usize = 256 << 10;
 

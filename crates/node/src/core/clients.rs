@@ -8,7 +8,7 @@ use base::{ConnectionId, MonotonicNanos, Sequence};
 use engine::eviction::Room;
 use engine::work::Work;
 use resp::Reply;
-use shard::tiering::Needs;
+use shard::tiering::RoomFor;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use txlog::Gate;
@@ -137,9 +137,9 @@ impl Core {
     /// Makes room while `maxmemory` is exceeded, a bounded part: values go to the tier, or if
     /// none can, or there is none, keys are evicted. Evicting is writing: no key goes while writes
     /// are paused or the log takes none, which the gate tells those who want to write. `sender`
-    /// is the client whose request asks.
-    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>, who: Needs) -> Room {
-        if let Some(room) = self.spill_part(who) {
+    /// is the client whose request asks; for whom it is counts where there is a tier.
+    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>, room_for: RoomFor) -> Room {
+        if let Some(room) = self.spill_part(room_for) {
             return room;
         }
         if !self.is_out_of_memory() {

@@ -13,7 +13,7 @@ use engine::ids::KeyHash;
 use engine::refusal::Refusal;
 use engine::unit::Context;
 use shard::Shard;
-use shard::tiering::{Made, Need, Needs, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
+use shard::tiering::{Made, Need, RoomFor, TierOrder, Tiering, TieringLimits, WANTED_BYTES};
 use std::collections::BTreeSet;
 
 /// The part of `maxmemory` that values may take which requests wait for.
@@ -265,11 +265,11 @@ impl Core {
     }
 
     /// As [`Self::spill`], but a part of it ([`Tiering::make_part_of_room`]).
-    pub(crate) fn spill_part(&mut self, who: Needs) -> Option<Room> {
+    pub(crate) fn spill_part(&mut self, room_for: RoomFor) -> Option<Room> {
         let beside = self.client_bytes();
         let Shard { engine, tiering, .. } = &mut self.shard;
         let (keyspace, now) = (&mut engine.keyspace, self.turn.now);
-        room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, who, now))
+        room_of(tiering.as_mut()?.make_part_of_room(keyspace, beside, room_for, now))
     }
 
     /// True if a request goes on though values leave memory no faster ([`Tiering::lets_pass`]).

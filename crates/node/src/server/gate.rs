@@ -15,7 +15,7 @@ use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::{Refusal, quoted};
-use shard::tiering::Needs;
+use shard::tiering::RoomFor;
 
 /// What a client that only watches may not do.
 const ON_DATA: Flags = Flags::WRITE.union(Flags::READONLY).union(Flags::MAY_REPLICATE);
@@ -185,15 +185,13 @@ impl Server {
             // No more values leave memory in this turn, but perhaps those that its own pins keep.
             let is_known =
                 self.core.process.tier_waits.has_put_off(Cause::Room) && !self.core.has_own_pins();
-            // A script may write later. It waits as well, or scripts would take what they like.
-            let may_grow = demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG);
             let room = match is_known {
                 true => Room::Behind,
-                false if may_grow => self.core.make_room(Some(client), Needs::Request),
-                false => self.core.make_room(Some(client), Needs::Nothing),
+                false if demand.may_grow() => self.core.make_room(Some(client), RoomFor::Growing),
+                false => self.core.make_room(Some(client), RoomFor::Other),
             };
             self.core.is_short_of_room = room == Room::None;
-            let waits = room == Room::Behind && may_grow;
+            let waits = room == Room::Behind && demand.may_grow();
             if waits && (is_known || !self.core.passes_for_room()) {
                 return Verdict::Later;
             }

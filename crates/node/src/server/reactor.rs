@@ -23,7 +23,7 @@ use crate::session::Blocked;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
-use shard::tiering::{Needs, Tiering};
+use shard::tiering::{RoomFor, Tiering};
 use txlog::Gate;
 
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
@@ -121,7 +121,7 @@ impl Server {
         self.members.resume_reads(&mut self.core);
         // Clients whose keys became ready while the server slept are served before all others.
         self.wake_ready();
-        // What it takes is the turn's, and less is left for executing.
+        // What it takes is the turn's, and less is left for executing, down to half.
         self.core.compact();
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
@@ -372,7 +372,7 @@ impl Server {
             self.has_more_to_evict = false;
             return;
         }
-        let room = self.core.make_room(None, Needs::Turn);
+        let room = self.core.make_room(None, RoomFor::Turn);
         // A long value on its way is finished though memory is not short any more, and each turn
         // goes on with it: until then it holds buffers that others need.
         // Who was put off amid the turn may find room now.

@@ -16,7 +16,8 @@ pub struct Pace {
     /// Bytes waiting for the disk above which writing commands wait: each may have to write what it
     /// is about to change.
     pub backlog_bytes_blocking: usize,
-    /// Time that one turn spends on walking, in nanoseconds. The last step may overshoot.
+    /// Time that one turn spends on walking, or on writing what came from a tier, in nanoseconds.
+    /// The last step may overshoot.
     pub walk_nanos_max: u64,
     /// The log grows by at least this much between two snapshots, and by as much as the data
     /// occupies, in [`Growth::cost_bytes`]. So a restart spends no more on the log than on the

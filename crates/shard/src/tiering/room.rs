@@ -7,17 +7,20 @@ use base::time::{MonotonicNanos, SECOND};
 use engine::cold::Spilled;
 use engine::keyspace::Keyspace;
 
-/// How long whoever needs memory has been waiting for writes.
+/// How long whoever needs memory has been waiting for writes. It ends when nothing is lacking, and
+/// when the tier is full, since then no write would help.
 pub(super) struct Late {
     /// Since when.
     pub(super) behind_since: Option<MonotonicNanos>,
     /// When a write arrived last.
     pub(super) written_at: MonotonicNanos,
+    /// When values left memory last, which those that have copies do without a write.
+    pub(super) freed_at: MonotonicNanos,
     /// It was waited for in vain: until a write arrives nobody waits for it.
     pub(super) counts_as_full: bool,
-    /// When a request was let through last although values leave no faster, or the first had to
-    /// wait.
-    pub(super) passed_at: Option<PassedAt>,
+    /// What was lacking when a request was let through last although values leave no faster, or
+    /// when the first had to wait.
+    pub(super) last_passed: Option<Passed>,
     /// Memory is waited for that flushed databases have; and was in the turn before.
     pub(super) awaits_flushed: bool,
     pub(super) awaited_flushed: bool,
@@ -25,28 +28,43 @@ pub(super) struct Late {
 
 /// Bytes of memory that were lacking below a limit.
 #[derive(Clone, Copy)]
-pub(super) struct PassedAt {
+pub(super) struct Passed {
     limit: u64,
     lacking: usize,
 }
 
-/// Steps of moving values out that one request, one record or one turn may take. Each frees more
-/// than most requests add.
+/// Steps of moving values out that one record may take, one request that may grow, and a call that
+/// makes all of the room. Each frees more than most requests add. A guess.
 const SPILL_STEPS_MAX: usize = 16;
 
-/// Steps that all requests of a turn may take together, beside one for each of them: those that do
-/// not grow, and all while no more is lacking than the greater of [`FREED_BYTES_MIN`] and this part
-/// of `maxmemory`, but of a small one twice as much. A step takes some 0.1 ms where nearly all
-/// values are out of memory already, and a turn is meant to stay below 2, also when the buffers of
-/// clients that come all at once fill it. (A request that may grow and finds more lacking takes
-/// [`SPILL_STEPS_MAX`] all the same: first of all memory holds.)
-pub(super) const TURN_STEPS_MAX: usize = 6;
+/// Steps that whoever makes room in a turn shares. Once they are taken, each request still takes
+/// one. If more than [`slack_bytes`] are lacking, a request that may grow takes
+/// [`SPILL_STEPS_MAX`] all the same, since first of all memory holds, and the turn
+/// [`TURN_OWN_STEPS`]. A step takes some 0.1 ms where nearly all values are out of memory already
+/// (docs/measurements/turns.md), and a turn is meant to stay below 2, also when the buffers of
+/// clients that come all at once fill memory. Guesses.
+pub(super) const SHARED_STEPS: usize = 6;
+const TURN_OWN_STEPS: usize = 8;
+const _: () = assert!(SHARED_STEPS <= TURN_OWN_STEPS && TURN_OWN_STEPS <= SPILL_STEPS_MAX);
 
-/// Where more is lacking, a turn takes so many for itself, however many its requests took.
-const OWN_STEPS_MIN: usize = 8;
+/// What may be lacking, of this limit, before more steps are taken for it: 256 KiB, but between a
+/// 256th and a 128th of the limit, less than the hundredth that memory may be above it.
+const fn slack_bytes(maxmemory: u64) -> usize {
+    let share = maxmemory as usize / 256;
+    if FREED_BYTES_MIN < share {
+        share
+    } else if FREED_BYTES_MIN > 2 * share {
+        2 * share
+    } else {
+        FREED_BYTES_MIN
+    }
+}
 
-/// See [`TURN_STEPS_MAX`].
-const SLACK_SHARE: usize = 256;
+const _: () = {
+    assert!(slack_bytes(1 << 30) == 4 << 20);
+    assert!(slack_bytes(48 << 20) == FREED_BYTES_MIN);
+    assert!(slack_bytes(8 << 20) == 64 << 10);
+};
 
 /// Bytes that are freed for one request, at least, and the part of what is lacking. Many clients
 /// that come at once bring megabytes, and moving one out takes 2 ms where values are small.
@@ -66,11 +84,11 @@ const BEHIND_NANOS_MAX: u64 = SECOND;
 
 /// For whom a part of the room is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Needs {
-    /// A request that may need room itself.
-    Request,
-    /// One that adds little, or nothing.
-    Nothing,
+pub enum RoomFor {
+    /// A request that may need room itself (`may_grow` in the command's demand).
+    Growing,
+    /// A request that adds little, or nothing.
+    Other,
     /// The turn, behind its requests.
     Turn,
 }
@@ -92,8 +110,9 @@ impl Default for Late {
         Self {
             behind_since: None,
             written_at,
+            freed_at: MonotonicNanos(0),
             counts_as_full: false,
-            passed_at: None,
+            last_passed: None,
             awaits_flushed: false,
             awaited_flushed: false,
         }
@@ -154,19 +173,18 @@ impl Tiering {
         &mut self,
         keyspace: &mut Keyspace,
         beside: u64,
-        who: Needs,
+        room_for: RoomFor,
         now: UnixMillis,
     ) -> Made {
         let over = keyspace.bytes_lacking(beside, 0);
         let freed = (over / FREED_SHARE).max(FREED_BYTES_MIN);
-        let share = keyspace.settings.maxmemory as usize / SLACK_SHARE;
-        let slack = FREED_BYTES_MIN.clamp(share, 2 * share);
-        let least = match who {
-            Needs::Request if over > slack => SPILL_STEPS_MAX,
-            Needs::Turn if over > slack => OWN_STEPS_MIN,
+        let is_much = over > slack_bytes(keyspace.settings.maxmemory);
+        let steps_min = match room_for {
+            RoomFor::Growing if is_much => SPILL_STEPS_MAX,
+            RoomFor::Turn if is_much => TURN_OWN_STEPS,
             _ => 1,
         };
-        let steps_max = self.turn_steps_left.max(least);
+        let steps_max = self.shared_steps_left.max(steps_min);
         self.make_room_for(keyspace, beside, 0, over.saturating_sub(freed), steps_max, now)
     }
 
@@ -175,12 +193,12 @@ impl Tiering {
     /// less, writes go on while it leaves as fast as the disk takes it.
     pub fn lets_pass(&mut self, keyspace: &Keyspace, beside: u64) -> bool {
         let (limit, lacking) = (keyspace.settings.maxmemory, keyspace.bytes_lacking(beside, 0));
-        let known = self.late.passed_at.filter(|passed| passed.limit == limit);
-        let at = *self.late.passed_at.insert(known.unwrap_or(PassedAt { limit, lacking }));
+        let known = self.late.last_passed.filter(|passed| passed.limit == limit);
+        let at = *self.late.last_passed.insert(known.unwrap_or(Passed { limit, lacking }));
         let less = FREED_BYTES_MIN.min(self.limits.encoded_per_turn);
         let lets_pass = lacking.saturating_add(less) <= at.lacking;
         if lets_pass {
-            self.late.passed_at = Some(PassedAt { limit, lacking });
+            self.late.last_passed = Some(Passed { limit, lacking });
         }
         lets_pass
     }
@@ -198,19 +216,18 @@ impl Tiering {
     ) -> Made {
         for _ in 0..steps_max {
             let over = keyspace.bytes_lacking(beside, more);
-            if self.has_room(over) {
+            if self.note_if_room(over) {
                 return Made::Done;
             }
             if over <= over_max {
                 return Made::More;
             }
-            self.turn_steps_left = self.turn_steps_left.saturating_sub(1);
+            self.shared_steps_left = self.shared_steps_left.saturating_sub(1);
             self.late.awaits_flushed |= keyspace.has_flushed();
             match self.spill(keyspace, over - over_max, now) {
-                // Who waited for the file does not any more: pins may keep the next step.
                 Spilled::Enough | Spilled::More => {
                     if keyspace.bytes_lacking(beside, more) < over {
-                        self.late.behind_since = None;
+                        self.late.freed_at = self.now;
                     }
                 }
                 // It goes on whatever the file does.
@@ -221,8 +238,10 @@ impl Tiering {
                 Spilled::Behind if self.late.counts_as_full => return Made::Done,
                 Spilled::Behind => {
                     let since = *self.late.behind_since.get_or_insert(self.now);
-                    // As long as some writes arrive it only takes its time.
-                    let waits = self.now.since(since.max(self.late.written_at)) < BEHIND_NANOS_MAX;
+                    // As long as writes arrive, or values leave without, it takes its time.
+                    let Late { written_at, freed_at, .. } = self.late;
+                    let since = since.max(written_at).max(freed_at);
+                    let waits = self.now.since(since) < BEHIND_NANOS_MAX;
                     // Pins end, and what is encoded: that is no reason to wait for nothing later.
                     let is_written = !self.writing.is_empty() || self.rests_until.is_some();
                     self.late.counts_as_full = !waits && is_written;
@@ -235,16 +254,16 @@ impl Tiering {
                 }
             }
         }
-        match self.has_room(keyspace.bytes_lacking(beside, more)) {
+        match self.note_if_room(keyspace.bytes_lacking(beside, more)) {
             true => Made::Done,
             false => Made::More,
         }
     }
 
-    /// Whether no bytes are lacking any more: then nothing is late.
-    fn has_room(&mut self, lacking: usize) -> bool {
+    /// Whether nothing is lacking any more, which ends all waiting.
+    fn note_if_room(&mut self, lacking: usize) -> bool {
         if lacking == 0 {
-            (self.late.behind_since, self.late.passed_at) = (None, None);
+            (self.late.behind_since, self.late.last_passed) = (None, None);
         }
         lacking == 0
     }

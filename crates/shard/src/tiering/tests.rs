@@ -570,12 +570,12 @@ fn lacking(tiered: &Tiered) -> u64 {
 }
 
 fn part_of_room(tiered: &mut Tiered) -> Made {
-    part_of_room_for(tiered, Needs::Request)
+    part_of_room_for(tiered, RoomFor::Growing)
 }
 
-fn part_of_room_for(tiered: &mut Tiered, who: Needs) -> Made {
+fn part_of_room_for(tiered: &mut Tiered, room_for: RoomFor) -> Made {
     let Tiered { tiering, keyspace, .. } = tiered;
-    tiering.make_part_of_room(keyspace, 0, who, NOW)
+    tiering.make_part_of_room(keyspace, 0, room_for, NOW)
 }
 
 #[test]
@@ -598,25 +598,26 @@ fn the_requests_of_a_turn_take_few_steps_together_while_little_is_lacking() {
     let tier = tier::Limits { buffered_bytes_max: 8 << 20, ..LIMITS };
     let limits = TieringLimits { tier, buckets_per_step: 4, ..TieringLimits::default() };
     let mut tiered = with_memory_lacking(30 << 10, limits);
-    tiered.tiering.turn_steps_left = 0;
+    tiered.tiering.shared_steps_left = 0;
     assert_eq!(part_of_room(&mut tiered), Made::More, "each of them takes one");
     assert!((1..30 << 10).contains(&lacking(&tiered)));
     tiered.poll();
     assert_eq!(part_of_room(&mut tiered), Made::Done, "another turn takes as many as it may");
-    assert!(tiered.tiering.turn_steps_left < TURN_STEPS_MAX);
+    assert!(tiered.tiering.shared_steps_left < SHARED_STEPS);
     let mut tiered = with_memory_lacking(500, limits);
-    tiered.tiering.turn_steps_left = 0;
+    tiered.tiering.shared_steps_left = 0;
     assert_eq!(part_of_room(&mut tiered), Made::Done, "one was enough");
     let mut tiered = with_memory_lacking(3 << 20, limits);
-    tiered.tiering.turn_steps_left = 0;
-    part_of_room_for(&mut tiered, Needs::Nothing);
+    tiered.tiering.shared_steps_left = 0;
+    part_of_room_for(&mut tiered, RoomFor::Other);
     let still = lacking(&tiered);
     assert!(((3 << 20) - (20 << 10)..3 << 20).contains(&still), "it adds nothing: {still}");
-    part_of_room_for(&mut tiered, Needs::Turn);
+    part_of_room_for(&mut tiered, RoomFor::Turn);
     let ended = lacking(&tiered);
     assert!(still - ended > 4 * ((3 << 20) - still), "the turn takes some for itself: {ended}");
     part_of_room(&mut tiered);
-    assert!(lacking(&tiered) < (3 << 20) - (60 << 10), "much is lacking: it takes many");
+    let by_request = ended - lacking(&tiered);
+    assert!(by_request > 10 * ((3 << 20) - still), "much is lacking: it takes many: {by_request}");
 }
 
 #[test]
@@ -671,11 +672,10 @@ fn who_waited_for_a_tier_in_vain_does_not_wait_again_before_it_takes_something()
     }
     tiered.keyspace.settings.maxmemory = tiered.keyspace.used_bytes() as u64 - 36_000;
     assert_eq!(room(&mut tiered, SECOND + 5), Made::Behind, "it takes values again");
-    // Some leave, and it is behind again: who waits does so from now on.
-    let late = 3 * SECOND;
-    tiered.writes.run();
-    assert_eq!(room(&mut tiered, late), Made::Behind);
-    assert_eq!(tiered.tiering.behind_since(), Some(MonotonicNanos(late)));
+    // What leaves without a write shows as well that it is not full.
+    tiered.tiering.late.freed_at = MonotonicNanos(3 * SECOND);
+    assert_eq!(room(&mut tiered, 4 * SECOND - 1), Made::Behind);
+    assert_eq!(room(&mut tiered, 4 * SECOND), Made::Done);
 }
 
 /// As [`LIMITS`], with long records, which are pieces of their own; and values that are encoded and

@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::session::ClientKind;
 use crate::session::input::MOVED_PER_RECEIVED;
 use base::{ConnectionId, DatabaseId, Event};
-use catalog::{Catalog, CommandId, Demand};
+use catalog::{Catalog, CommandId};
 use engine::command::Args;
 use engine::ids::KeyHash;
 use resp::{ArgumentRanges, Decoded, Decoder, hint};
@@ -321,8 +321,7 @@ impl Server {
             // The gate has not judged it yet, and what finds its keys asks for those that must be
             // there.
             let command = self.core.process.catalog.command(id);
-            let demand = command.demand;
-            if is_behind && (demand.has(Demand::ROOM) || demand.has(Demand::CALM_LOG)) {
+            if is_behind && command.demand.may_grow() {
                 // It may be put off, and what comes behind it would have values come each time.
                 break;
             }

@@ -14,8 +14,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The budget of a turn that began at `began`, from now on. So many clients wait to be sent to
-    /// already, of whom the log released many together.
+    /// The budget of a turn that began at `began`, from now on. `sends`: how many
+    /// clients wait to be sent to now.
     pub fn of_turn(
         limits: &TurnLimits,
         has_cold: bool,
