@@ -43,8 +43,8 @@ const SPILL_STEPS_MAX: usize = 16;
 /// [`TURN_OWN_STEPS`]. A step takes some 0.1 ms where nearly all values are out of memory already
 /// (docs/measurements/turns.md), and a turn is meant to stay below 2, also when the buffers of
 /// clients that come all at once fill memory. Guesses.
-pub(super) const SHARED_STEPS: usize = 6;
-const TURN_OWN_STEPS: usize = 8;
+pub(super) const SHARED_STEPS: usize = 4;
+const TURN_OWN_STEPS: usize = 5;
 const _: () = assert!(SHARED_STEPS <= TURN_OWN_STEPS && TURN_OWN_STEPS <= SPILL_STEPS_MAX);
 
 /// What may be lacking, of this limit, before more steps are taken for it: 256 KiB, but between a
