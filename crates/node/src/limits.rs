@@ -103,7 +103,7 @@ pub struct TurnLimits {
     /// counts, but half is left in any case. A turn is meant to stay below 2 ms with all that it
     /// does beside: docs/measurements/turns.md says what that is.
     pub tiered_nanos_max: u64,
-    /// What sending to a client takes at least, in nanoseconds (docs/measurements/turns.md): counts
+    /// Time that sending to a client takes, in nanoseconds (docs/measurements/turns.md): counts
     /// in `tiered_nanos_max` for whoever waits to be sent to as a turn begins to execute, whom the
     /// log has released for the most part. (For whoever is answered in the turn it does not: tried,
     /// and a hundred clients that read got 0.9 of the throughput.)

@@ -18,8 +18,8 @@ pub(super) struct Late {
     pub(super) freed_at: MonotonicNanos,
     /// It was waited for in vain: until a write arrives nobody waits for it.
     pub(super) counts_as_full: bool,
-    /// What was lacking when a request was let through last although values leave no faster, or
-    /// when the first had to wait.
+    /// Bytes that were lacking when a request was let through last though values leave no faster,
+    /// or when the first had to wait.
     pub(super) last_passed: Option<Passed>,
     /// Memory is waited for that flushed databases have; and was in the turn before.
     pub(super) awaits_flushed: bool,
@@ -47,7 +47,7 @@ pub(super) const SHARED_STEPS: usize = 4;
 const TURN_OWN_STEPS: usize = 5;
 const _: () = assert!(SHARED_STEPS <= TURN_OWN_STEPS && TURN_OWN_STEPS <= SPILL_STEPS_MAX);
 
-/// What may be lacking, of this limit, before more steps are taken for it: 256 KiB, but between a
+/// Bytes that may be lacking of this limit before more steps are taken: 256 KiB, but between a
 /// 256th and a 128th of the limit, less than the hundredth that memory may be above it.
 const fn slack_bytes(maxmemory: u64) -> usize {
     let share = maxmemory as usize / 256;
@@ -93,7 +93,7 @@ pub enum RoomFor {
     Turn,
 }
 
-/// What came of an attempt to make room.
+/// The outcome of an attempt to make room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Made {
     /// There is room, or nothing more that could be done for it.
