@@ -40,11 +40,11 @@ const SPILL_STEPS_MAX: usize = 16;
 /// Steps that whoever makes room in a turn shares. Once they are taken, each request still takes
 /// one. If more than [`slack_bytes`] are lacking, a request that may grow takes
 /// [`SPILL_STEPS_MAX`] all the same, since first of all memory holds, and the turn
-/// [`TURN_OWN_STEPS`]. A step takes some 0.1 ms where nearly all values are out of memory already
-/// (docs/measurements/turns.md), and a turn is meant to stay below 2, also when the buffers of
-/// clients that come all at once fill memory. Guesses.
-pub(super) const SHARED_STEPS: usize = 4;
-const TURN_OWN_STEPS: usize = 5;
+/// [`TURN_OWN_STEPS`]. A step takes 0.1 to 0.2 ms where nearly all values are out of memory
+/// already (docs/measurements/turns.md), and a turn is meant to stay below 2, also when the
+/// buffers of clients that come all at once fill memory. Guesses.
+pub(super) const SHARED_STEPS: usize = 3;
+const TURN_OWN_STEPS: usize = 4;
 const _: () = assert!(SHARED_STEPS <= TURN_OWN_STEPS && TURN_OWN_STEPS <= SPILL_STEPS_MAX);
 
 /// Bytes that may be lacking of this limit before more steps are taken: 256 KiB, but between a
