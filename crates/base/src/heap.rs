@@ -35,7 +35,8 @@ pub enum Misplaced {
 
 /// An allocator that tells where blocks lie.
 pub trait Heap: Send + Sync {
-    /// Takes stock, for what is asked until the next time. Some tens of microseconds.
+    /// Takes stock, for what is asked until the next time, or tells what was found when it was last
+    /// asked, and has stock taken beside.
     fn survey(&self) -> Holes;
 
     /// Whether blocks of these sizes, in bytes, leave holes: only then is it worth asking about

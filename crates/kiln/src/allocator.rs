@@ -1,6 +1,8 @@
 //! The program's allocator, and what it tells for INFO and MEMORY: jemalloc (feature `jemalloc`),
 //! or the system's, which tells nothing.
 
+#[cfg(feature = "jemalloc")]
+use base::heap::Heap;
 use base::machine::KeyHolder;
 use base::slow_memory::SlowMemoryKeeper;
 use std::sync::Arc;
@@ -8,6 +10,8 @@ use std::sync::Arc;
 use std::sync::Once;
 use world::machine::RealMachine;
 use world::net::Listeners;
+#[cfg(feature = "jemalloc")]
+use world::stocktaking::SurveyedBeside;
 use world::tls::Tls;
 
 #[cfg(feature = "jemalloc")]
@@ -55,7 +59,19 @@ pub fn machine(
         allocator_usage: allocator::usage,
         allocator_purge: purge,
         allocator_report: report,
-        heap: allocator::JemallocHeap::new().map(|heap| Arc::new(heap) as _),
+        heap: allocator::JemallocHeap::new().map(|heap| surveyed_beside(Arc::new(heap))),
+    }
+}
+
+/// Without a thread to be had, whoever asks takes stock.
+#[cfg(feature = "jemalloc")]
+fn surveyed_beside(heap: Arc<dyn Heap>) -> Arc<dyn Heap> {
+    match SurveyedBeside::new(Arc::clone(&heap)) {
+        Ok(beside) => Arc::new(beside),
+        Err(error) => {
+            tracing::warn!("no thread takes stock of memory, the one that serves does: {error}");
+            heap
+        }
     }
 }
 

@@ -22,6 +22,7 @@
 //! | [`secret_page`] | secrets in memory that no core dump has |
 //! | [`process`] | files about the process: its log, its id |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
+//! | [`stocktaking`] | a thread that takes stock of the allocator's memory |
 //! | [`systemd`] | readiness, told to the service manager |
 //!
 //! Absent on purpose: everything of Kiln but `base`. What is decided is decided above, so that the
@@ -46,6 +47,7 @@ pub mod process;
 mod reclaim;
 pub mod secret_file;
 pub mod secret_page;
+pub mod stocktaking;
 pub mod systemd;
 pub mod tls;
 mod vmclock;
