@@ -19,9 +19,18 @@ EXAMPLES = {"floor": "world", "load": "world", "reads": "world", "bare": "servic
 
 def build(*examples, features=()):
     """The server and these EXAMPLES; `features` of the server and of its services' clients."""
+    cargo("-p", "kiln", features=features)
+    build_examples(*examples, features=features)
+
+
+def build_examples(*names, features=()):
+    for name in names:
+        cargo("-p", EXAMPLES[name], "--example", name, features=features)
+
+
+def cargo(*what, features=()):
     more = [word for feature in features for word in ("--features", feature)]
-    for what in (["-p", "kiln"], *(["-p", EXAMPLES[name], "--example", name] for name in examples)):
-        subprocess.run(["cargo", "build", "-q", "--release", *what, *more], cwd=paths.ROOT, check=True)
+    subprocess.run(["cargo", "build", "-q", "--release", *what, *more], cwd=paths.ROOT, check=True)
 
 
 def describe():

@@ -16,7 +16,7 @@ CONTENTS = {
     "set of integers, a member": (10_000_000, 8, load.integer_set),
 }
 
-SUBJECTS = [subjects.KILN, *subjects.WITHOUT_LOG]
+SUBJECTS = [subjects.PROFILED, *subjects.WITHOUT_LOG]
 
 
 def run(options, note):

@@ -38,7 +38,7 @@ def served(name):
 def kiln(log_name):
     """A primary that leads a new log."""
     with LOGS[log_name]() as log:
-        server = subjects.KILN.server()
+        server = subjects.PROFILED.server()
         server.arguments += log.shard()(server.directory, 0)
         with server:
             wait_until_writable(server)

@@ -14,8 +14,8 @@ def run(options, note):
     keys = max(10_000, int(KEYS * options.scale))
     found = {"keys": keys}
     for turn in range(min(TURNS_MAX, options.turns)):
-        for name, subject, snapshot in (("kiln", subjects.KILN, True),
-                                        ("kiln log", subjects.KILN, False),
+        for name, subject, snapshot in (("kiln", subjects.PROFILED, True),
+                                        ("kiln log", subjects.PROFILED, False),
                                         ("redis", subjects.REDIS, True)):
             rate = once(subject, keys, snapshot)
             found.setdefault(name, []).append(rate)

@@ -69,7 +69,7 @@ class Way:
     saves: bool
 
 
-KILN, REDIS = subjects.KILN, subjects.REDIS
+KILN, REDIS = subjects.PROFILED, subjects.REDIS
 WAYS = (Way("kiln parts", KILN, (), True), Way("redis RDB", REDIS, (), True),
         Way("kiln log", KILN, (), False), Way("redis AOF", REDIS, AOF, False))
 

@@ -117,7 +117,7 @@ def run(options, note):
     keys = max(10_000, int(DATASET_BYTES / 600 * options.scale))
     found = {"keys": keys}
     for turn in range(min(TURNS_MAX, options.turns)):
-        for subject in (subjects.KILN, subjects.REDIS):
+        for subject in (subjects.PROFILED, subjects.REDIS):
             result = once(subject, keys)
             if result is None:
                 note(f"{subject.name}: BGSAVE is refused")

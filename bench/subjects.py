@@ -77,6 +77,9 @@ REWRITE = ("BGREWRITEAOF",)
 
 # The next snapshot falls due by what the log has grown since this one.
 KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", upkeep=("BGSAVE",), saves_first=True)
+# The same with a profile, which `make build-profiled` makes, and without beside it.
+PLAIN = dataclasses.replace(KILN, name="kiln plain")
+PROFILED = dataclasses.replace(KILN, command=f"{paths.ROOT / 'target' / 'profiled' / 'release' / 'kiln'} server")
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
 VALKEY = Subject("valkey", str(PEERS_FOLDER / "valkey-server"), NO_SNAPSHOTS)
 REDIS_8 = Subject("redis 8", str(PEERS_FOLDER / "redis-server"), NO_SNAPSHOTS)

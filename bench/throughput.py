@@ -137,13 +137,18 @@ CELLS = [
 FLOOR_TESTS = {"get", "set"}
 FLOORS = {cell.value: subjects.floor(cell.value) for cell in CELLS if cell.test in FLOOR_TESTS and not cell.tls}
 
-SERVERS = [subjects.KILN, *subjects.WITHOUT_LOG, *subjects.WITH_LOG]
+# What the profile brings shows in these.
+BOTH_BUILDS = {"SET 100 × 16", "SET 100 × 1", "GET 100 × 16", "GET 100 × 1", "INCR 100 × 16", "ZADD 100 × 16"}
+
+SERVERS = [subjects.PROFILED, subjects.PLAIN, *subjects.WITHOUT_LOG, *subjects.WITH_LOG]
 SUBJECTS = [*SERVERS, subjects.FLOOR]
 
 
 def asked(cell):
     """The subjects that a row is for."""
-    found = [subjects.KILN, *subjects.WITHOUT_LOG]
+    found = [subjects.PROFILED, *subjects.WITHOUT_LOG]
+    if cell.name in BOTH_BUILDS:
+        found.append(subjects.PLAIN)
     if cell.beside_logs:
         found += subjects.WITH_LOG
     if cell.test in FLOOR_TESTS and not (cell.tls or cell.upkeep):

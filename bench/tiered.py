@@ -67,14 +67,14 @@ def tier_bytes_for(keys):
     return max(TIER_BYTES_MIN, int(keys * 4096 / 7 * TIER_SHARE))
 
 
-def kiln(arguments=()):
+def kiln(arguments=(), command=subjects.KILN.command):
     """A Kiln that is not yet started."""
-    return Server(subjects.KILN.command, arguments, wrapper=["taskset", "-c", subjects.SERVER_CORE])
+    return Server(command, arguments, wrapper=["taskset", "-c", subjects.SERVER_CORE])
 
 
-def with_tier(maxmemory, tier_bytes, arguments=()):
+def with_tier(maxmemory, tier_bytes, arguments=(), command=subjects.KILN.command):
     """A Kiln that is not yet started, with a tier beside its log."""
-    server = kiln(["--maxmemory", str(maxmemory), "--tier-max", str(tier_bytes), *arguments])
+    server = kiln(["--maxmemory", str(maxmemory), "--tier-max", str(tier_bytes), *arguments], command)
     folder = server.directory / "tier"
     folder.mkdir()
     server.arguments += ["--tier", f"file:{folder}"]
