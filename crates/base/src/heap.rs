@@ -35,8 +35,8 @@ pub enum Misplaced {
 
 /// An allocator that tells where blocks lie.
 pub trait Heap: Send + Sync {
-    /// Takes stock, for what is asked until the next time, or tells what was found when it was last
-    /// asked, and has stock taken beside.
+    /// The last figures. Stock is taken at once, or beside, on a thread: then they are those of
+    /// when this was asked last. What is asked about blocks until the next time rests on them.
     fn survey(&self) -> Holes;
 
     /// Whether blocks of these sizes, in bytes, leave holes: only then is it worth asking about

@@ -11,7 +11,7 @@ use std::sync::Once;
 use world::machine::RealMachine;
 use world::net::Listeners;
 #[cfg(feature = "jemalloc")]
-use world::stocktaking::SurveyedBeside;
+use world::stocktaking::BackgroundSurvey;
 use world::tls::Tls;
 
 #[cfg(feature = "jemalloc")]
@@ -59,14 +59,14 @@ pub fn machine(
         allocator_usage: allocator::usage,
         allocator_purge: purge,
         allocator_report: report,
-        heap: allocator::JemallocHeap::new().map(|heap| surveyed_beside(Arc::new(heap))),
+        heap: allocator::JemallocHeap::new().map(|heap| surveyed_in_background(Arc::new(heap))),
     }
 }
 
 /// Without a thread to be had, whoever asks takes stock.
 #[cfg(feature = "jemalloc")]
-fn surveyed_beside(heap: Arc<dyn Heap>) -> Arc<dyn Heap> {
-    match SurveyedBeside::new(Arc::clone(&heap)) {
+fn surveyed_in_background(heap: Arc<dyn Heap>) -> Arc<dyn Heap> {
+    match BackgroundSurvey::new(Arc::clone(&heap)) {
         Ok(beside) => Arc::new(beside),
         Err(error) => {
             tracing::warn!("no thread takes stock of memory, the one that serves does: {error}");

@@ -122,6 +122,9 @@ pub struct Compaction {
     hand: MovingHand,
     round: Option<Round>,
     surveyed: MonotonicNanos,
+    /// The survey before was long ago, or none: what a heap tells that takes stock beside says
+    /// nothing of now.
+    is_out_of_date: bool,
     holes: Holes,
     /// What was lost after a round that won little.
     hopeless_bytes: u64,
@@ -157,6 +160,7 @@ impl Compaction {
         Self {
             heap,
             surveyed: clock.monotonic(),
+            is_out_of_date: true,
             clock,
             settings,
             hand: MovingHand::default(),
@@ -196,6 +200,7 @@ impl Compaction {
         }
         let is_asked = |heap: &Arc<dyn Heap>| self.settings.is_on || heap.wants_moves();
         let Some(heap) = self.heap.clone().filter(is_asked) else {
+            self.is_out_of_date = true;
             if let Some(round) = self.round.take() {
                 self.statistics.nanos += self.clock.monotonic().since(round.began);
                 self.hand.pause();
@@ -230,10 +235,13 @@ impl Compaction {
         }
     }
 
-    /// Takes stock, and begins a round if too much is lost.
+    /// Asks for the figures, and begins a round if too much is lost.
     fn survey(&mut self, heap: &dyn Heap, now: MonotonicNanos) {
         self.holes = heap.survey();
         self.surveyed = now;
+        if std::mem::take(&mut self.is_out_of_date) {
+            return;
+        }
         let settings = &self.settings;
         let (lost, percent) = (self.holes.lost_bytes, self.holes.percent());
         let least = if heap.wants_moves() { MISPLACED_TIME_PERCENT } else { 0 };
@@ -314,6 +322,7 @@ impl Compaction {
     fn end_round(&mut self, heap: &dyn Heap, now: MonotonicNanos) {
         let Some(round) = self.round.take() else { return };
         self.statistics.nanos += now.since(round.began);
+        // Perhaps of a tenth of a second before; the next survey lowers what is taken for hopeless.
         self.holes = heap.survey();
         self.surveyed = now;
         let lost = self.holes.lost_bytes;
