@@ -38,8 +38,8 @@ LAST = ("chrt", "--idle", "0")
 # The fork's child may leave the server's core, as a snapshot worker does. This Valkey is the one that the suites
 # compare with, which is there wherever they run; `subjects.VALKEY` is another, built as its makers build it.
 FORKS_ASIDE = (*subjects.NO_SNAPSHOTS, "--bgsave_cpulist", LOAD_CORE)
-REDIS = Subject("redis", paths.stock_command(), FORKS_ASIDE)
-VALKEY = Subject("valkey", paths.valkey_command(), FORKS_ASIDE)
+REDIS = Subject("redis", paths.perhaps("redis-server"), FORKS_ASIDE)
+VALKEY = Subject("valkey", paths.perhaps("valkey-server"), FORKS_ASIDE)
 KILN = Subject("kiln", subjects.KILN.command)
 
 

@@ -38,6 +38,8 @@ class Subject:
 
     def server(self, authority=None):
         """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
+        if not self.is_there:
+            raise SystemExit(f"{self.program} is missing: what installs or builds it stands in the Makefile")
         wrapper = ["taskset", "-c", SERVER_CORE]
         if self.name == FLOOR_NAME:
             return Floor(self.command, self.arguments, wrapper=wrapper)
@@ -80,7 +82,7 @@ KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", upkeep=("BGSAVE",), saves_f
 # The same with a profile, which `make build-profiled` makes, and without beside it.
 PLAIN = dataclasses.replace(KILN, name="kiln plain")
 PROFILED = dataclasses.replace(KILN, command=f"{paths.ROOT / 'target' / 'profiled' / 'release' / 'kiln'} server")
-REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
+REDIS = Subject("redis", paths.perhaps("redis-server"), NO_SNAPSHOTS)
 VALKEY = Subject("valkey", str(PEERS_FOLDER / "valkey-server"), NO_SNAPSHOTS)
 REDIS_8 = Subject("redis 8", str(PEERS_FOLDER / "redis-server"), NO_SNAPSHOTS)
 REDIS_ALWAYS = Subject("redis always", REDIS.command, ALWAYS, upkeep=REWRITE)

@@ -38,7 +38,13 @@ def ending(server):
     """Starts a server, and ends it in the way in which it writes what it counted."""
     with server:
         yield server
-        server.stop()
+        stop(server)
+
+
+def stop(server):
+    server.stop()
+    if server.process.returncode != 0:
+        raise SystemExit(f"what a server counted is lost, it ended with {server.process.returncode}:\n{server.log_tail()}")
 
 
 def rows(command):
@@ -60,7 +66,7 @@ def followed(command):
         load.fill_keys(primary.port, KEYS)
         load.save(primary)
         changes(primary)
-        primary.stop()
+        stop(primary)
         primary.start(ready_seconds=SECONDS_MAX)
         data = primary.directory / "data"
         with ending(Server(command, ["--transaction-log", f"file:{data / 'log'}", "--snapshot-store",

@@ -40,11 +40,16 @@ def fast_folder():
 
 def tool(name):
     """The path of an installed program, or of the one that tests/install put under `.cache/bin`."""
-    own = CACHE / "bin" / name
-    found = str(own) if own.exists() else shutil.which(name)
-    if found is None:
+    found = perhaps(name)
+    if found == name:
         raise SystemExit(f"{name} is missing: run tests/install")
     return found
+
+
+def perhaps(name):
+    """As `tool`, or the name alone of what is missing."""
+    own = CACHE / "bin" / name
+    return str(own) if own.exists() else shutil.which(name) or name
 
 
 def stock_command():
