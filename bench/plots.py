@@ -13,8 +13,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"kiln": "#c2410c", "kiln plain": "#fb923c", "redis": "#64748b", "valkey": "#0f766e", "redis 8": "#a16207", "redis always": "#1d4ed8",
-           "valkey always": "#38bdf8", "redis 8 always": "#7c3aed", "floor": "#d4d4d4"}
+COLOURS = {"kiln": "#c2410c", "kiln plain": "#fb923c", "redis": "#64748b", "valkey": "#0f766e", "redis 8": "#a16207",
+           "redis always": "#1d4ed8", "valkey always": "#38bdf8", "redis 8 always": "#7c3aed", "floor": "#d4d4d4"}
 
 
 def bars(axes, groups, title, unit, colours=None):

@@ -47,7 +47,8 @@ def build(features=()):
 
 
 def check():
-    """Refuses to go on where this build, or the plain one, is missing, or where this is of older code than that."""
+    """Refuses to go on where this build, or the plain one, is missing, or where this was made before that: it may be of
+    older code. (Of the same code either may be the older one: whoever builds does not ask.)"""
     for subject in (PROFILED, PLAIN):
         if not subject.is_there:
             raise SystemExit(f"{subject.program} is missing: without --no-build it is built")
