@@ -54,16 +54,6 @@ pub fn give_back_in_background() -> Result<(), String> {
     write(c"background_thread", true)
 }
 
-/// What the calling thread allocates comes from an arena that no other thread allocates from. Who
-/// shares one waits for its locks, and so for the core that whoever has one was taken off. Locks
-/// are left where others free what this thread allocated, or this thread what others did.
-///
-/// # Errors
-/// jemalloc's error number, and what was asked of it.
-pub fn take_an_arena() -> Result<(), String> {
-    write(c"thread.arena", create(c"arenas.create")?)
-}
-
 /// Has freed pages go back when nobody wanted them for so long.
 ///
 /// # Errors
@@ -133,48 +123,12 @@ fn check(outcome: i32, name: &CStr) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Barrier;
     use structures::heap::ByteBox;
 
     #[test]
     fn the_allocator_takes_what_it_is_asked() {
         give_back_in_background().unwrap();
         give_back_now().unwrap();
-    }
-
-    /// How many arenas jemalloc makes by itself: those with lower numbers.
-    fn own_arenas_begin() -> u32 {
-        tikv_jemalloc_ctl::opt::narenas::read().expect("it tells")
-    }
-
-    #[test]
-    fn a_thread_that_takes_an_arena_has_it_alone() {
-        let arena_of_thread = || {
-            let mut number = 0_u32;
-            let mut bytes = size_of_val(&number);
-            // SAFETY: the name is a C string; the answer has room for the number that it is.
-            let outcome = unsafe {
-                let answer = ptr::from_mut(&mut number).cast();
-                let name = c"thread.arena".as_ptr();
-                tikv_jemalloc_sys::mallctl(name, answer, &raw mut bytes, ptr::null_mut(), 0)
-            };
-            assert_eq!(outcome, 0);
-            number
-        };
-        take_an_arena().unwrap();
-        let own = arena_of_thread();
-        assert!(own >= own_arenas_begin(), "{own} is one that jemalloc gives to any thread");
-        // Each gets one while all the others have theirs.
-        let all = Barrier::new(64);
-        std::thread::scope(|scope| {
-            for _ in 0..64 {
-                scope.spawn(|| {
-                    let given = arena_of_thread();
-                    all.wait();
-                    assert_ne!(given, own);
-                });
-            }
-        });
     }
 
     #[test]

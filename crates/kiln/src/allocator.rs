@@ -6,8 +6,6 @@ use base::heap::Heap;
 use base::machine::KeyHolder;
 use base::slow_memory::SlowMemoryKeeper;
 use std::sync::Arc;
-#[cfg(feature = "jemalloc")]
-use std::sync::Once;
 use world::machine::RealMachine;
 use world::net::Listeners;
 #[cfg(feature = "jemalloc")]
@@ -24,19 +22,6 @@ pub fn start() {
     if let Err(error) = allocator::give_back_in_background() {
         tracing::warn!("freed memory goes back to the system only while commands run: {error}");
     }
-}
-
-/// From the first call on the calling thread, which serves clients, does not share an arena with
-/// those that read for it. Without such threads it would gain nothing by that, and pay a little for
-/// each slab that fills.
-#[cfg(feature = "jemalloc")]
-pub fn part_from_readers() {
-    static PARTED: Once = Once::new();
-    PARTED.call_once(|| {
-        if let Err(error) = allocator::take_an_arena() {
-            tracing::warn!("threads that read may keep the one that serves waiting: {error}");
-        }
-    });
 }
 
 #[cfg(feature = "jemalloc")]
@@ -93,9 +78,6 @@ fn report() -> String {
 
 #[cfg(not(feature = "jemalloc"))]
 pub fn start() {}
-
-#[cfg(not(feature = "jemalloc"))]
-pub fn part_from_readers() {}
 
 /// Slow memory needs an allocator that keeps it apart from ordinary memory.
 #[cfg(not(feature = "jemalloc"))]

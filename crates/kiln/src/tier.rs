@@ -25,7 +25,6 @@ pub struct RealTier {
 impl OpenTier for RealTier {
     fn open(&self, order: &TierOrder<'_>) -> io::Result<TierFiles> {
         let TierOrder { path, bytes_max, readers, by_ring } = *order;
-        crate::allocator::part_from_readers();
         let start = |name| ThreadDiskPool::start(name, readers, self.waker.clone());
         let mut reads = start("tier-read")?;
         if by_ring && let Err(error) = reads.read_by_ring("tier-ring") {
