@@ -1,4 +1,4 @@
-//! What blocks of values cost: `cargo run --release -p structures --example heap_cost`. Prints
+//! What blocks of values cost: `cargo run --release -p allocator --example heap_cost`. Prints
 //! nanoseconds for one of each, of the best of some rounds. Compared with an older build, it says
 //! what a change to where blocks come from costs.
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -10,7 +10,7 @@ use structures::quicklist::{End, NodeLimits};
 use structures::{Entry, Listpack, Quicklist};
 
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
 
 const ROUNDS: usize = 15;
 

@@ -1,6 +1,6 @@
 //! What the table costs: bytes an item, nanoseconds an operation, and the longest pause.
 //!
-//! `cargo run --release -p structures --example table_cost [millions of keys]`
+//! `cargo run --release -p allocator --example table_cost [millions of keys]`
 //!
 //! Keys of 16 bytes with values of 100, as in docs/measurements. The allocator is the product's.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use structures::{Element, Entry, KeyHasher, Member, Payload, SortedSet, Table};
 
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
 
 /// Requests that a turn of the loop prefetches together.
 const BATCH: usize = 16;

@@ -11,6 +11,7 @@
 //! system costs a fault each. That while ends by itself only where allocations go on; a server
 //! that has just loaded and then idles would keep what loading freed.
 
+mod global;
 mod heap;
 pub mod slow;
 
@@ -19,9 +20,9 @@ use std::ffi::{CStr, CString, c_uint};
 use std::ptr;
 use tikv_jemalloc_ctl::{arenas, epoch, stats};
 
+pub use global::Jemalloc;
 pub use heap::JemallocHeap;
 pub use slow::SlowHeap;
-pub use tikv_jemallocator::Jemalloc;
 
 /// How long freed pages are kept, in milliseconds. A table that grows frees and takes segments all
 /// the time: those of the last second are worth keeping, those of the last ten (jemalloc's own

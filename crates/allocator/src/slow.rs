@@ -15,6 +15,7 @@
 //! A node that is nearly full is closed, for pages and not for blocks: what was freed and still
 //! has memory is handed out again, and only what would need more of it is refused.
 
+use crate::global::alignment;
 use crate::{create, write};
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -25,17 +26,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use structures::heap::SlowMemory;
 use tikv_jemalloc_sys::{
-    MALLOCX_ALIGN, MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallocx,
-    sdallocx,
+    MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallocx, sdallocx,
 };
 use world::numa::{NodeId, NumaError, SlowRange};
 
 /// Ranges that are used, the first ones: a thread has a cache for each.
 const RANGES_MAX: usize = base::slow_memory::NODES_MAX;
-
-/// The alignment, in bytes, that jemalloc gives every block of at least this size without being
-/// asked.
-const ALIGNED_ANYWAY: usize = 8;
 
 /// The numbers of all arenas in slow memory.
 static NUMBERS: Mutex<Vec<c_uint>> = Mutex::new(Vec::new());
@@ -136,10 +132,6 @@ unsafe impl SlowMemory for SlowHeap {
     fn has_room(&self) -> bool {
         self.arenas.iter().any(|arena| !arena.extents.is_closed.load(Relaxed))
     }
-}
-
-fn alignment(layout: Layout) -> i32 {
-    if layout.align() > ALIGNED_ANYWAY { MALLOCX_ALIGN(layout.align()) } else { 0 }
 }
 
 impl Arena {

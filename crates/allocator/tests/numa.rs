@@ -96,8 +96,8 @@ fn every_slow_block_lies_on_its_node_and_no_other_does() {
         use structures::heap::SlowMemory as _;
         heap.contains(bytes.as_ptr().addr())
     };
-    // The classes are 16 bytes apart there.
-    assert!(values.iter().all(|value| is_slow(value) == (value.len() > 240)));
+    // The classes are 8 bytes apart there.
+    assert!(values.iter().all(|value| is_slow(value) == (value.len() > 248)));
     assert!(!others.iter().any(|other| is_slow(other)));
     let slow_bytes = heap::usage().unwrap().slow_bytes as usize;
     let by_node = heap.bytes_by_node().unwrap();

@@ -9,11 +9,12 @@
 //!  Field         slot = address ─▶ │ varint │ field │ varint │ value │
 //!                slot = address | 1 ─▶ the same, │ expiry, ms i64 │ behind it
 //!  ScoredMember  slot = address ─▶ │ score f64 │ varint │ member │        see `sorted_set`
+//!                slot = address | 1 ─▶ │ score i32 │ varint │ member │    where that is the same
 //! ```
-//! Blocks are aligned to eight bytes, so an address's low bit is free to mark an integer, or a
-//! field that expires. Bytes
-//! that are the canonical decimal form of an integer that fits are always stored as one: each
-//! member has exactly one representation, and equal ones compare equal.
+//! Blocks are aligned to eight bytes, so an address's low bit is free to mark an integer, a field
+//! that expires, or a score's form. Bytes that are the canonical decimal form of an integer that
+//! fits are always stored as one: each member has exactly one representation, and equal ones
+//! compare equal.
 //!
 //! A field's value is rewritten in place while the block's size class stays the same. A value out
 //! of line was considered and rejected: a rewrite would spare copying the field's name, at eight

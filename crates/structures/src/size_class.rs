@@ -1,32 +1,29 @@
 //! The allocator's size classes.
 //!
-//! jemalloc hands out 8, every multiple of 16 up to 1024, then 32 sizes per doubling (its own
-//! choice is four per doubling from 128 on: docs/decisions/019-classes-of-sizes.md). Who asks for
-//! a whole class wastes nothing, counts its memory as the allocator does, and may change its
-//! content in place as long as the class stays the same: an allocation's size must be known again
-//! when it is freed, and is computed from the content then.
+//! jemalloc hands out every multiple of 8 up to 512, then 32 sizes per doubling (its own choice is
+//! every multiple of 16 up to 128, then four per doubling: docs/decisions/019-classes-of-sizes.md).
+//! Who asks for a whole class wastes nothing, counts its memory as the allocator does, and may
+//! change its content in place as long as the class stays the same: an allocation's size must be
+//! known again when it is freed, and is computed from the content then.
 //!
 //! From 256 KiB on jemalloc gives whole pages: up to 3 % less than is counted here.
 //!
 //! [`growth_class`] has wider steps, for what grows by little again and again.
 //!
-//! Source: `SC_LG_NGROUP` in vendor/tikv-jemalloc-sys, and
+//! Source: `SC_LG_NGROUP` and `LG_QUANTUM` in vendor/tikv-jemalloc-sys, and
 //! <https://jemalloc.net/jemalloc.3.html>, "Implementation notes".
 
 /// The logarithm of how many classes there are per doubling.
 const PER_DOUBLING_BITS: u32 = 5;
 
-/// The least distance of two classes, but for the first, in bytes.
-const STEP_MIN: usize = 16;
+/// The least distance of two classes, in bytes.
+const STEP_MIN: usize = 8;
 
 /// The smallest size class of at least `bytes` bytes.
 #[inline]
 pub(crate) fn size_class(bytes: usize) -> usize {
-    if bytes <= 8 {
-        return 8;
-    }
     if bytes <= STEP_MIN << (PER_DOUBLING_BITS + 1) {
-        return bytes.next_multiple_of(STEP_MIN);
+        return bytes.max(1).next_multiple_of(STEP_MIN);
     }
     class_of_doubling(bytes, PER_DOUBLING_BITS)
 }
@@ -39,7 +36,7 @@ pub(crate) fn class_number(bytes: usize) -> usize {
     let class = size_class(bytes).min(1 << 30);
     let doubling = class.ilog2();
     if doubling < STEP_MIN.ilog2() + PER_DOUBLING_BITS {
-        return class / STEP_MIN;
+        return class / STEP_MIN - 1;
     }
     number_of_doubling(doubling)
         + (class >> (doubling - PER_DOUBLING_BITS)) % (1 << PER_DOUBLING_BITS)
@@ -48,17 +45,18 @@ pub(crate) fn class_number(bytes: usize) -> usize {
 /// The number of the class of 2^`doubling` bytes, from that on where classes are numbered by
 /// doublings.
 const fn number_of_doubling(doubling: u32) -> usize {
-    ((doubling - STEP_MIN.ilog2() - PER_DOUBLING_BITS + 1) as usize) << PER_DOUBLING_BITS
+    (((doubling - STEP_MIN.ilog2() - PER_DOUBLING_BITS + 1) as usize) << PER_DOUBLING_BITS) - 1
 }
 
-/// The size to grow to for `bytes` bytes: of the size classes, four per doubling. So the bytes that
-/// growing copies are at most some five for each that comes.
+/// The size to grow to for `bytes` bytes: of the size classes, the multiples of 16 up to 128, then
+/// four per doubling. So the bytes that growing copies are at most some five for each that comes.
 #[inline]
 pub(crate) fn growth_class(bytes: usize) -> usize {
-    if bytes <= 128 {
-        return size_class(bytes);
+    match bytes {
+        0..=8 => size_class(bytes),
+        9..=128 => bytes.next_multiple_of(2 * STEP_MIN),
+        _ => class_of_doubling(bytes, 2),
     }
-    class_of_doubling(bytes, 2)
 }
 
 /// The smallest size of at least `bytes` bytes where the sizes of (2^k, 2^(k+1)] are as many as
@@ -89,9 +87,9 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_the_allocator() {
-        let multiples = (1..=64).map(|index| index * 16);
-        let wider = [1056, 1088, 1120, 1152];
-        let expected: Vec<usize> = [8].into_iter().chain(multiples).chain(wider).collect();
+        let multiples = (1..=64).map(|index| index * 8);
+        let wider = (33..=64).map(|index| index * 16).chain([1056, 1088, 1120, 1152]);
+        let expected: Vec<usize> = multiples.chain(wider).collect();
         assert_eq!(classes(size_class, 1152), expected);
         assert_eq!([2049, 4096, 4097].map(size_class), [2112, 4096, 4224]);
     }

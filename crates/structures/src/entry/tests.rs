@@ -197,7 +197,7 @@ fn key_of_16_with_value_of_100_takes_128_bytes() {
     assert_eq!(entry.allocated_bytes(), 32);
     let cold = Cold { due: Some(1), ..cold };
     let entry = Entry::<()>::new(&[b'k'; 16], Payload::Cold(cold), None);
-    assert_eq!(entry.allocated_bytes(), 48);
+    assert_eq!(entry.allocated_bytes(), 40);
 }
 
 #[test]

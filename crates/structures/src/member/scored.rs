@@ -10,12 +10,82 @@ use crate::size_class::size_class;
 use crate::slow_touch::touched;
 use crate::table::{Element, KeyHasher};
 
-const SCORE_BYTES: usize = size_of::<f64>();
+/// An address of a block with a short score has this bit.
+const SHORT_MARK: usize = 1;
 
 /// Owns a member and its score. The table of a sorted set holds it.
 pub(crate) struct ScoredMember {
-    block: Block,
+    place: Place,
     owner: PhantomData<Box<[u8]>>,
+}
+
+/// The address of a block, and of which form its score is: a short one, an `i32`, or an `f64`. The
+/// block stays of that form, so its size follows from what is known of it.
+#[derive(Clone, Copy)]
+struct Place(Block);
+
+impl Place {
+    /// A new block with this member and score.
+    fn new(member: &[u8], score: f64, short: Option<i32>) -> Self {
+        let block = block::allocate(size(short.is_some(), member.len()));
+        let mark = if short.is_some() { SHORT_MARK } else { 0 };
+        let place = Self(block.map_addr(|address| address | mark));
+        // SAFETY: the block has room for both, is aligned for either score, and nobody else knows
+        // it.
+        unsafe {
+            match short {
+                Some(short) => block.cast::<i32>().write(short),
+                None => block.cast::<f64>().write(score),
+            }
+            block::write_text(block.as_ptr().add(place.score_bytes()), member);
+        }
+        place
+    }
+
+    #[inline]
+    fn is_short(self) -> bool {
+        self.0.addr().get() & SHORT_MARK != 0
+    }
+
+    #[inline]
+    fn score_bytes(self) -> usize {
+        score_bytes(self.is_short())
+    }
+
+    #[inline]
+    fn block(self) -> Block {
+        let unmarked = self.0.as_ptr().map_addr(|address| address & !SHORT_MARK);
+        Block::new(unmarked).expect("no block is at address 0")
+    }
+
+    /// # Safety
+    /// The block is live, and nobody changes it.
+    #[inline]
+    unsafe fn score(self) -> f64 {
+        // SAFETY: a live block begins with its score, of the form that the mark says.
+        unsafe {
+            match self.is_short() {
+                true => f64::from(self.block().cast::<i32>().read()),
+                false => self.block().cast::<f64>().read(),
+            }
+        }
+    }
+}
+
+/// The score as a short one, if it is the same.
+fn shortened(score: f64) -> Option<i32> {
+    // -0.0 is none.
+    #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+    let short = score as i32;
+    (f64::from(short).to_bits() == score.to_bits()).then_some(short)
+}
+
+fn score_bytes(is_short: bool) -> usize {
+    if is_short { size_of::<i32>() } else { size_of::<f64>() }
+}
+
+fn size(is_short: bool, member_len: usize) -> usize {
+    size_class(score_bytes(is_short) + block::text_bytes(member_len))
 }
 
 // SAFETY: a scored member owns its block exclusively; the items that its sorted set's tree keeps
@@ -27,7 +97,7 @@ unsafe impl Sync for ScoredMember {}
 /// Shared access to a scored member.
 #[derive(Clone, Copy)]
 pub(crate) struct ScoredRef<'a> {
-    block: Block,
+    place: Place,
     owner: PhantomData<&'a [u8]>,
 }
 
@@ -36,75 +106,84 @@ pub(crate) struct ScoredRef<'a> {
 /// Invariant, kept by `sorted_set`, the only place that makes items: an item is in the tree, or
 /// asked for anything, only while the table owns its block.
 #[derive(Clone, Copy)]
-pub(crate) struct ScoredItem(Block);
+pub(crate) struct ScoredItem(Place);
 
 impl ScoredMember {
     pub(crate) fn new(member: &[u8], score: f64) -> Self {
-        let block = block::allocate(size(member.len()));
-        // SAFETY: the block has room for both, is aligned for the score, and nobody else knows it.
-        unsafe {
-            block.cast::<f64>().write(score);
-            block::write_text(block.as_ptr().add(SCORE_BYTES), member);
-        }
-        Self { block, owner: PhantomData }
+        Self { place: Place::new(member, score, shortened(score)), owner: PhantomData }
     }
 
-    /// The same in another block. The tree must not hold it.
+    /// The same in another block, of the same size. The tree must not hold it.
     pub(crate) fn elsewhere(self) -> Self {
-        Self::new(self.as_ref().member(), self.as_ref().score())
+        let (member, score) = (self.as_ref().member(), self.as_ref().score());
+        let short = if self.place.is_short() { shortened(score) } else { None };
+        Self { place: Place::new(member, score, short), owner: PhantomData }
+    }
+
+    /// The member with another score. The tree must not hold it. A block without a short score
+    /// keeps that form: scores that are now whole and now not would change blocks each time.
+    pub(crate) fn with_score(self, score: f64) -> Self {
+        let block = self.place.block();
+        // SAFETY: a live block begins with its score, of the form that the mark says, and this is
+        // its owner.
+        unsafe {
+            match (self.place.is_short(), shortened(score)) {
+                (true, Some(short)) => block.cast::<i32>().write(short),
+                (true, None) => return Self::new(self.as_ref().member(), score),
+                (false, _) => block.cast::<f64>().write(score),
+            }
+        }
+        self
     }
 
     pub(crate) fn as_ref(&self) -> ScoredRef<'_> {
-        ScoredRef { block: self.block, owner: PhantomData }
+        ScoredRef { place: self.place, owner: PhantomData }
     }
-}
-
-fn size(member_len: usize) -> usize {
-    size_class(SCORE_BYTES + block::text_bytes(member_len))
 }
 
 impl<'a> ScoredRef<'a> {
     #[inline]
     pub(crate) fn score(self) -> f64 {
-        // SAFETY: a live block begins with its score.
-        unsafe { self.block.cast::<f64>().read() }
+        // SAFETY: the block is live and shared during `'a`.
+        unsafe { self.place.score() }
     }
 
     #[inline]
     pub(crate) fn member(self) -> &'a [u8] {
         // SAFETY: the member's bytes lie in the block, live during `'a`, and never change.
         unsafe {
-            let (bytes, len) = block::text_at(self.block.as_ptr().add(SCORE_BYTES));
+            let text = self.place.block().as_ptr().add(self.place.score_bytes());
+            let (bytes, len) = block::text_at(text);
             std::slice::from_raw_parts(bytes, len)
         }
     }
 
     pub(crate) fn allocated_bytes(self) -> usize {
-        size(self.member().len())
+        size(self.place.is_short(), self.member().len())
     }
 
     /// Where its block lies.
     pub(crate) fn address(self) -> usize {
-        self.block.addr().get()
+        self.place.block().addr().get()
     }
 
     /// The reference without its lifetime, for the tree.
     pub(crate) fn item(self) -> ScoredItem {
-        ScoredItem(self.block)
+        ScoredItem(self.place)
     }
 }
 
 impl ScoredItem {
     /// Where the block lies.
     pub(crate) fn address(self) -> usize {
-        self.0.addr().get()
+        self.0.block().addr().get()
     }
 
     /// # Safety
     /// The block is owned by a table that is borrowed during `'a`.
     #[inline]
     pub(crate) unsafe fn lend<'a>(self) -> ScoredRef<'a> {
-        ScoredRef { block: self.0, owner: PhantomData }
+        ScoredRef { place: self.0, owner: PhantomData }
     }
 }
 
@@ -123,60 +202,48 @@ impl OrderedItem for ScoredItem {
 
     #[inline]
     fn prefetch(&self) {
-        prefetch(self.0.as_ptr());
-    }
-}
-
-/// Exclusive access to a scored member: its score may change, while the tree does not hold it.
-pub(crate) struct ScoredMut<'a> {
-    block: Block,
-    owner: PhantomData<&'a mut [u8]>,
-}
-
-impl ScoredMut<'_> {
-    pub(crate) fn set_score(&mut self, score: f64) {
-        // SAFETY: a live block begins with its score, aligned; the borrow is exclusive.
-        unsafe { self.block.cast::<f64>().write(score) };
+        prefetch(self.0.0.as_ptr());
     }
 }
 
 impl Drop for ScoredMember {
     fn drop(&mut self) {
         let bytes = self.as_ref().allocated_bytes();
-        // SAFETY: only this member knows the block; its size follows from the length in it.
-        unsafe { block::free(self.block, bytes) };
+        // SAFETY: only this member knows the block; its size follows from its form and the length in it.
+        unsafe { block::free(self.place.block(), bytes) };
     }
 }
 
-// SAFETY: the value is the block's address (checked to have 48 bits by the table); it makes the
-// same owner again. Neither handle can change the member.
+// SAFETY: the value is the block's address with its mark (checked to have 48 bits by the table); it
+// makes the same owner again. There is nothing to change through a borrow.
 unsafe impl Element for ScoredMember {
     type Ref<'a> = ScoredRef<'a>;
-    type Mut<'a> = ScoredMut<'a>;
+    type Mut<'a> = ScoredRef<'a>;
 
     #[inline]
     fn into_raw(self) -> u64 {
-        block::raw_of(std::mem::ManuallyDrop::new(self).block)
+        block::raw_of(std::mem::ManuallyDrop::new(self).place.0)
     }
 
     #[inline]
     unsafe fn from_raw(raw: u64) -> Self {
-        Self { block: block::at(raw), owner: PhantomData }
+        Self { place: Place(block::at(raw)), owner: PhantomData }
     }
 
     #[inline]
     unsafe fn borrow<'a>(raw: u64) -> ScoredRef<'a> {
-        ScoredRef { block: block::at(raw), owner: PhantomData }
+        ScoredRef { place: Place(block::at(raw)), owner: PhantomData }
     }
 
     #[inline]
-    unsafe fn borrow_mut<'a>(raw: u64) -> ScoredMut<'a> {
-        ScoredMut { block: block::at(raw), owner: PhantomData }
+    unsafe fn borrow_mut<'a>(raw: u64) -> ScoredRef<'a> {
+        // SAFETY: exclusive implies shared.
+        unsafe { Self::borrow(raw) }
     }
 
     #[inline]
     fn has_key(element: ScoredRef<'_>, key: &[u8]) -> bool {
-        touched(element.block.as_ptr());
+        touched(element.place.0.as_ptr());
         element.member() == key
     }
 

@@ -35,7 +35,7 @@ pub(super) fn step(
             removed.map(|(member, _)| twin.remove(&member));
         }
         _ => {
-            let score = dice.below(40) as f64 - 20.0;
+            let score = score(dice);
             let expected = match twin.insert(member.clone(), score) {
                 None => Scored::Added,
                 Some(old) if old == score => Scored::Unchanged,
@@ -45,6 +45,19 @@ pub(super) fn step(
         }
     }
     assert_eq!(set.score(&member), twin.get(&member).copied());
+}
+
+/// A score: whole and small, or none that has the short form.
+fn score(dice: &mut Dice) -> f64 {
+    let whole = dice.below(40) as f64 - 20.0;
+    match dice.below(8) {
+        0 => whole + 0.5,
+        1 => whole * 1e9,
+        2 => -0.0,
+        3 => f64::from(i32::MAX) + whole,
+        4 => f64::from(i32::MIN) + whole,
+        _ => whole,
+    }
 }
 
 /// The twin's members in order.

@@ -6,6 +6,9 @@
  * classes).
  */
 #ifndef LG_QUANTUM
+#	define LG_QUANTUM 3
+#endif
+#ifndef LG_QUANTUM
 #	if (defined(__i386__) || defined(_M_IX86))
 #		define LG_QUANTUM 4
 #	endif
