@@ -1,8 +1,8 @@
 //! jemalloc as Rust's allocator.
 //!
-//! The crate `tikv-jemallocator` is this as well, but takes for granted that every block of 16 bytes
-//! or more lies at a multiple of 16, as C's `malloc` promises. With classes 8 bytes apart it does
-//! not: docs/decisions/019-classes-of-sizes.md.
+//! The crate `tikv-jemallocator` is this as well, but takes for granted that every block of 16
+//! bytes or more lies at a multiple of 16, as C's `malloc` promises. With classes 8 bytes apart it
+//! does not: docs/decisions/019-classes-of-sizes.md.
 
 use std::alloc::{GlobalAlloc, Layout};
 use tikv_jemalloc_sys::{
@@ -22,8 +22,8 @@ pub(crate) fn alignment(layout: Layout) -> i32 {
     if layout.align() <= QUANTUM { 0 } else { MALLOCX_ALIGN(layout.align()) }
 }
 
-// SAFETY: jemalloc's blocks are what `GlobalAlloc` asks for: of `layout.size()` bytes at least, at a
-// multiple of `layout.align()` (its own promise, or what it is told), and whole until they are
+// SAFETY: jemalloc's blocks are what `GlobalAlloc` asks for: of `layout.size()` bytes at least, at
+// a multiple of `layout.align()` (its own promise, or what it is told), and whole until they are
 // freed. Sizes are not zero, and blocks come from here with the same layout: the caller's promises.
 // None of these functions unwinds.
 unsafe impl GlobalAlloc for Jemalloc {

@@ -214,8 +214,8 @@ impl Drop for ScoredMember {
     }
 }
 
-// SAFETY: the value is the block's address with its mark (checked to have 48 bits by the table); it
-// makes the same owner again. There is nothing to change through a borrow.
+// SAFETY: the value is the block's address with its mark (checked to have 48 bits by the table);
+// it makes the same owner again. There is nothing to change through a borrow.
 unsafe impl Element for ScoredMember {
     type Ref<'a> = ScoredRef<'a>;
     type Mut<'a> = ScoredRef<'a>;
