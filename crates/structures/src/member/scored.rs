@@ -209,7 +209,8 @@ impl OrderedItem for ScoredItem {
 impl Drop for ScoredMember {
     fn drop(&mut self) {
         let bytes = self.as_ref().allocated_bytes();
-        // SAFETY: only this member knows the block; its size follows from its form and the length in it.
+        // SAFETY: only this member knows the block; its size follows from its form and the length
+        // in it.
         unsafe { block::free(self.place.block(), bytes) };
     }
 }

@@ -15,10 +15,13 @@
 //!
 //! An entry lives in its home bucket, else in the next one, else in the segment's overflow list.
 
+mod filling;
+
 use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
 use crate::heap::TableSlice;
 use crate::mover::Mover;
 use crate::slow_touch::touched;
+use filling::Filling;
 
 /// Bits of the hash that choose the bucket. 1024 fractions over 40 buckets give 25 or 26 each.
 pub(super) const FRACTION_BITS: u32 = 10;
@@ -30,7 +33,8 @@ pub(super) const BUCKETS_MAX: usize = 64;
 /// Longest overflow that a segment tolerates while it can still grow or split: a lookup that
 /// reaches it compares this many fingerprints. A guess, rarely reached below the load limit.
 pub(super) const OVERFLOW_MAX: usize = 12;
-/// Bucket counts that a segment takes, each also an allocator size class when times 64 bytes.
+/// Bucket counts that a segment takes, each also an allocator size class when times 64 bytes. With
+/// steps half as wide a key takes 0.3 bytes less, and a tenth more time to be added.
 const BUCKET_STEPS: [u8; 19] =
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, BUCKETS_MAX as u8];
 
@@ -380,26 +384,27 @@ impl Segment {
 
     /// Lays the entries out over `buckets` buckets.
     pub fn resize(&mut self, buckets: usize) {
-        let mut resized = Self::new(self.depth, self.base, self.prefix, buckets);
-        resized.walked = self.walked;
-        resized.walk_epoch = self.walk_epoch;
-        self.iter().for_each(|stored| {
-            resized.add(stored);
-        });
-        *self = resized;
+        let resized = Self::new(self.depth, self.base, self.prefix, buckets);
+        self.lay_out(Filling::of(resized), |_, stored| stored);
     }
 
     /// Recomputes every tag from the elements, so that the segment can split six more times.
     pub fn rebase(&mut self, mut hash_of: impl FnMut(u64) -> u64) {
-        let mut rebased = Self::new(self.depth, self.depth, self.prefix, self.buckets.len());
-        rebased.walked = self.walked;
-        rebased.walk_epoch = self.walk_epoch;
-        self.iter().for_each(|stored| {
-            let hash = hash_of(stored.raw());
-            let tag = rebased.tag_of_hash(hash);
-            rebased.add(Stored::new(stored.raw(), tag, stored.fingerprint));
+        let rebased = Self::new(self.depth, self.depth, self.prefix, self.buckets.len());
+        self.lay_out(Filling::of(rebased), |rebased, stored| {
+            let tag = rebased.tag_of_hash(hash_of(stored.raw()));
+            Stored::new(stored.raw(), tag, stored.fingerprint)
         });
-        *self = rebased;
+    }
+
+    /// Becomes the segment that is filled with all entries, each as `change` has it there.
+    fn lay_out(&mut self, mut filling: Filling, mut change: impl FnMut(&Self, Stored) -> Stored) {
+        self.iter().for_each(|stored| {
+            let stored = change(filling.segment(), stored);
+            filling.add(stored);
+        });
+        let (walked, walk_epoch) = (self.walked, self.walk_epoch);
+        *self = Self { walked, walk_epoch, ..filling.finish() };
     }
 
     /// Divides the entries over two segments by the hash bit after the prefix.
@@ -414,13 +419,11 @@ impl Segment {
             let mut child = Self::new(self.depth + 1, self.base, self.prefix << 1 | bit, buckets);
             child.walk_epoch = self.walk_epoch;
             child.walked = spread(self.walked >> (32 * bit));
-            child
+            Filling::of(child)
         };
         let mut children = [child(0), child(1)];
-        self.iter().for_each(|stored| {
-            children[half(stored)].add(stored);
-        });
-        children
+        self.iter().for_each(|stored| children[half(stored)].add(stored));
+        children.map(Filling::finish)
     }
 
     /// The union of two halves of one range, `low` being the one whose last prefix bit is 0. The
@@ -430,7 +433,7 @@ impl Segment {
         let depth = low.depth - 1;
         let base = low.base.min(high.base).min(depth);
         let buckets = buckets_for(low.len() + high.len());
-        let mut merged = Self::new(depth, base, low.prefix >> 1, buckets);
+        let mut merged = Filling::of(Self::new(depth, base, low.prefix >> 1, buckets));
         for half in [low, high] {
             // Bits that enter a tag from above are bits of the half's prefix.
             let missing = u32::from(half.base - base);
@@ -441,7 +444,7 @@ impl Segment {
                 merged.add(Stored::new(stored.raw(), tag, stored.fingerprint));
             }
         }
-        merged
+        merged.finish()
     }
 }
 

@@ -1,0 +1,46 @@
+//! Many entries laid out in an empty segment at once, as growing and splitting do: ten of them are
+//! for each entry that is added to a table.
+
+use super::{BUCKETS_MAX, SLOTS, Segment, Stored};
+
+/// An empty segment that gets entries.
+pub(super) struct Filling {
+    segment: Segment,
+    /// Entries of each bucket, which lie in its first places: no vacant one is looked for.
+    used: [u8; BUCKETS_MAX],
+    /// Those that found their home full. They come last, and so displace nobody.
+    rest: Vec<Stored>,
+}
+
+impl Filling {
+    pub fn of(segment: Segment) -> Self {
+        debug_assert!(segment.len() == 0);
+        Self { segment, used: [0; BUCKETS_MAX], rest: Vec::new() }
+    }
+
+    /// What the segment is like that gets them.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    #[inline]
+    pub fn add(&mut self, stored: Stored) {
+        let home = self.segment.home(self.segment.fraction_of_tag(stored.tag()));
+        let used = usize::from(self.used[home]);
+        if used == SLOTS {
+            self.rest.push(stored);
+            return;
+        }
+        self.segment.buckets[home].put(used, stored);
+        self.used[home] += 1;
+    }
+
+    pub fn finish(self) -> Segment {
+        let Self { mut segment, used, rest } = self;
+        segment.count = used.iter().map(|&used| u32::from(used)).sum();
+        for stored in rest {
+            segment.add(stored);
+        }
+        segment
+    }
+}
