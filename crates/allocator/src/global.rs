@@ -3,6 +3,11 @@
 //! The crate `tikv-jemallocator` is this as well, but takes for granted that every block of 16
 //! bytes or more lies at a multiple of 16, as C's `malloc` promises. With classes 8 bytes apart it
 //! does not: docs/decisions/019-classes-of-sizes.md.
+//!
+//! jemalloc's quick paths are for calls without flags, and an alignment is one. So blocks that are
+//! to lie at a multiple of 16 to 64 are asked for in a size that is one: a class that is a multiple
+//! of such a number, too, as all are that such a size is rounded up to, and so are its blocks'
+//! addresses. What no class holds lies at a multiple of 64 anyway.
 
 use std::alloc::{GlobalAlloc, Layout};
 use tikv_jemalloc_sys::{
@@ -12,18 +17,28 @@ use tikv_jemalloc_sys::{
 /// Every class of sizes is a multiple of so many bytes, and every block lies at one.
 pub(crate) const QUANTUM: usize = 8;
 
+/// The largest alignment that a size which is a multiple of it brings along.
+const ALIGNED_BY_SIZE_MAX: usize = 64;
+
 /// What allocates: jemalloc.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jemalloc;
 
-/// What jemalloc has to be told of a block's alignment.
+/// What jemalloc is asked for: a size, and flags.
 #[inline]
-pub(crate) fn alignment(layout: Layout) -> i32 {
-    if layout.align() <= QUANTUM { 0 } else { MALLOCX_ALIGN(layout.align()) }
+fn asked(bytes: usize, align: usize) -> (usize, i32) {
+    if align <= QUANTUM {
+        (bytes, 0)
+    } else if align <= ALIGNED_BY_SIZE_MAX {
+        // A layout's size, rounded up to its alignment, is no overflow.
+        (bytes.next_multiple_of(align), 0)
+    } else {
+        (bytes, MALLOCX_ALIGN(align))
+    }
 }
 
 // SAFETY: jemalloc's blocks are what `GlobalAlloc` asks for: of `layout.size()` bytes at least, at
-// a multiple of `layout.align()` (its own promise, or what it is told), and whole until they are
+// a multiple of `layout.align()` (see above, or what it is told), and whole until they are
 // freed. Sizes are not zero, and blocks come from here with the same layout: the caller's promises.
 // None of these functions unwinds.
 unsafe impl GlobalAlloc for Jemalloc {
@@ -31,9 +46,9 @@ unsafe impl GlobalAlloc for Jemalloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: see above.
         unsafe {
-            match alignment(layout) {
-                0 => malloc(layout.size()),
-                told => mallocx(layout.size(), told),
+            match asked(layout.size(), layout.align()) {
+                (bytes, 0) => malloc(bytes),
+                (bytes, flags) => mallocx(bytes, flags),
             }
         }
         .cast()
@@ -43,9 +58,9 @@ unsafe impl GlobalAlloc for Jemalloc {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: see above.
         unsafe {
-            match alignment(layout) {
-                0 => calloc(1, layout.size()),
-                told => mallocx(layout.size(), told | MALLOCX_ZERO),
+            match asked(layout.size(), layout.align()) {
+                (bytes, 0) => calloc(1, bytes),
+                (bytes, flags) => mallocx(bytes, flags | MALLOCX_ZERO),
             }
         }
         .cast()
@@ -53,17 +68,18 @@ unsafe impl GlobalAlloc for Jemalloc {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let (bytes, flags) = asked(layout.size(), layout.align());
         // SAFETY: see above.
-        unsafe { sdallocx(block.cast(), layout.size(), alignment(layout)) };
+        unsafe { sdallocx(block.cast(), bytes, flags) };
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: see above.
         unsafe {
-            match alignment(layout) {
-                0 => realloc(block.cast(), bytes),
-                told => rallocx(block.cast(), bytes, told),
+            match asked(bytes, layout.align()) {
+                (bytes, 0) => realloc(block.cast(), bytes),
+                (bytes, flags) => rallocx(block.cast(), bytes, flags),
             }
         }
         .cast()
@@ -74,37 +90,36 @@ unsafe impl GlobalAlloc for Jemalloc {
 mod tests {
     use super::*;
 
-    /// # Safety
-    /// `bytes` is not zero; who gets the block frees it with the same layout.
-    unsafe fn checked_block(layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        let block = unsafe { Jemalloc.alloc_zeroed(layout) };
+    /// A block that is written to, whose layout must be given back with it.
+    fn checked(block: *mut u8, layout: Layout) -> *mut u8 {
         assert_eq!(block.addr() % layout.align().max(QUANTUM), 0, "{layout:?}");
-        // SAFETY: the block has so many bytes.
-        assert_eq!(unsafe { *block.add(layout.size() - 1) }, 0);
         block
     }
 
     #[test]
     fn blocks_lie_where_their_layout_asks_for() {
+        let layout = |bytes, align| Layout::from_size_align(bytes, align).unwrap();
         let mut at_eight = 0;
-        for bytes in (1..600).chain([1000, 4000, 4104, 70_000]) {
-            for align in [1, 4, 8, 16, 32, 64, 4096] {
-                let layout = Layout::from_size_align(bytes, align).unwrap();
-                let larger = Layout::from_size_align(bytes + 8, align).unwrap();
+        for bytes in (1..1100).chain([2049, 4000, 4104, 14_337, 70_000, 300_000]) {
+            for align in [1, 4, 8, 16, 32, 64, 128, 4096] {
+                let (own, larger) = (layout(bytes, align), layout(bytes + bytes / 2 + 8, align));
+                let smaller = layout(bytes / 2 + 1, align);
                 // SAFETY: the sizes are not zero, and each block is freed once with its layout.
                 unsafe {
                     // The first block of a slab lies at a multiple of anything.
-                    let blocks = [checked_block(layout), checked_block(layout)];
-                    at_eight += blocks.iter().filter(|block| block.addr() % 16 != 0).count();
-                    for block in blocks {
-                        block.add(bytes - 1).write(7);
-                        let moved = Jemalloc.realloc(block, layout, larger.size());
-                        assert_eq!(moved.addr() % align, 0, "{layout:?}, resized");
-                        assert_eq!(*moved.add(bytes - 1), 7);
-                        Jemalloc.dealloc(moved, larger);
+                    let [first, second] = [(); 2].map(|()| checked(Jemalloc.alloc(own), own));
+                    at_eight += usize::from(first.addr() % 16 != 0 || second.addr() % 16 != 0);
+                    for block in [first, second] {
+                        block.write_bytes(7, bytes);
+                        let grown = Jemalloc.realloc(block, own, larger.size());
+                        assert_eq!(*checked(grown, larger).add(bytes - 1), 7);
+                        let shrunk = Jemalloc.realloc(grown, larger, smaller.size());
+                        assert_eq!(*checked(shrunk, smaller).add(bytes / 2), 7);
+                        Jemalloc.dealloc(shrunk, smaller);
                     }
-                    Jemalloc.dealloc(checked_block(larger), larger);
+                    let zeroed = checked(Jemalloc.alloc_zeroed(own), own);
+                    assert!(std::slice::from_raw_parts(zeroed, bytes).iter().all(|&it| it == 0));
+                    Jemalloc.dealloc(zeroed, own);
                 }
             }
         }

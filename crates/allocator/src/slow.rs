@@ -15,7 +15,7 @@
 //! A node that is nearly full is closed, for pages and not for blocks: what was freed and still
 //! has memory is handed out again, and only what would need more of it is refused.
 
-use crate::global::alignment;
+use crate::global::QUANTUM;
 use crate::{create, write};
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -26,7 +26,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use structures::heap::SlowMemory;
 use tikv_jemalloc_sys::{
-    MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallocx, sdallocx,
+    MALLOCX_ALIGN, MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, extent_hooks_t, mallocx,
+    sdallocx,
 };
 use world::numa::{NodeId, NumaError, SlowRange};
 
@@ -132,6 +133,11 @@ unsafe impl SlowMemory for SlowHeap {
     fn has_room(&self) -> bool {
         self.arenas.iter().any(|arena| !arena.extents.is_closed.load(Relaxed))
     }
+}
+
+/// What jemalloc has to be told of a block's alignment.
+fn alignment(layout: Layout) -> i32 {
+    if layout.align() > QUANTUM { MALLOCX_ALIGN(layout.align()) } else { 0 }
 }
 
 impl Arena {

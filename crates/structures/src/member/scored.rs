@@ -15,21 +15,21 @@ const SHORT_MARK: usize = 1;
 
 /// Owns a member and its score. The table of a sorted set holds it.
 pub(crate) struct ScoredMember {
-    place: Place,
+    block: MarkedBlock,
     owner: PhantomData<Box<[u8]>>,
 }
 
 /// The address of a block, and of which form its score is: a short one, an `i32`, or an `f64`. The
 /// block stays of that form, so its size follows from what is known of it.
 #[derive(Clone, Copy)]
-struct Place(Block);
+struct MarkedBlock(Block);
 
-impl Place {
+impl MarkedBlock {
     /// A new block with this member and score.
     fn new(member: &[u8], score: f64, short: Option<i32>) -> Self {
         let block = block::allocate(size(short.is_some(), member.len()));
         let mark = if short.is_some() { SHORT_MARK } else { 0 };
-        let place = Self(block.map_addr(|address| address | mark));
+        let marked = Self(block.map_addr(|address| address | mark));
         // SAFETY: the block has room for both, is aligned for either score, and nobody else knows
         // it.
         unsafe {
@@ -37,9 +37,9 @@ impl Place {
                 Some(short) => block.cast::<i32>().write(short),
                 None => block.cast::<f64>().write(score),
             }
-            block::write_text(block.as_ptr().add(place.score_bytes()), member);
+            block::write_text(block.as_ptr().add(marked.score_bytes()), member);
         }
-        place
+        marked
     }
 
     #[inline]
@@ -53,7 +53,7 @@ impl Place {
     }
 
     #[inline]
-    fn block(self) -> Block {
+    fn unmarked(self) -> Block {
         let unmarked = self.0.as_ptr().map_addr(|address| address & !SHORT_MARK);
         Block::new(unmarked).expect("no block is at address 0")
     }
@@ -65,8 +65,8 @@ impl Place {
         // SAFETY: a live block begins with its score, of the form that the mark says.
         unsafe {
             match self.is_short() {
-                true => f64::from(self.block().cast::<i32>().read()),
-                false => self.block().cast::<f64>().read(),
+                true => f64::from(self.unmarked().cast::<i32>().read()),
+                false => self.unmarked().cast::<f64>().read(),
             }
         }
     }
@@ -74,9 +74,9 @@ impl Place {
 
 /// The score as a short one, if it is the same.
 fn shortened(score: f64) -> Option<i32> {
-    // -0.0 is none.
     #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
     let short = score as i32;
+    // By their bits, or -0.0 would be 0.0.
     (f64::from(short).to_bits() == score.to_bits()).then_some(short)
 }
 
@@ -97,7 +97,7 @@ unsafe impl Sync for ScoredMember {}
 /// Shared access to a scored member.
 #[derive(Clone, Copy)]
 pub(crate) struct ScoredRef<'a> {
-    place: Place,
+    block: MarkedBlock,
     owner: PhantomData<&'a [u8]>,
 }
 
@@ -106,28 +106,28 @@ pub(crate) struct ScoredRef<'a> {
 /// Invariant, kept by `sorted_set`, the only place that makes items: an item is in the tree, or
 /// asked for anything, only while the table owns its block.
 #[derive(Clone, Copy)]
-pub(crate) struct ScoredItem(Place);
+pub(crate) struct ScoredItem(MarkedBlock);
 
 impl ScoredMember {
     pub(crate) fn new(member: &[u8], score: f64) -> Self {
-        Self { place: Place::new(member, score, shortened(score)), owner: PhantomData }
+        Self { block: MarkedBlock::new(member, score, shortened(score)), owner: PhantomData }
     }
 
     /// The same in another block, of the same size. The tree must not hold it.
     pub(crate) fn elsewhere(self) -> Self {
         let (member, score) = (self.as_ref().member(), self.as_ref().score());
-        let short = if self.place.is_short() { shortened(score) } else { None };
-        Self { place: Place::new(member, score, short), owner: PhantomData }
+        let short = if self.block.is_short() { shortened(score) } else { None };
+        Self { block: MarkedBlock::new(member, score, short), owner: PhantomData }
     }
 
     /// The member with another score. The tree must not hold it. A block without a short score
     /// keeps that form: scores that are now whole and now not would change blocks each time.
     pub(crate) fn with_score(self, score: f64) -> Self {
-        let block = self.place.block();
+        let block = self.block.unmarked();
         // SAFETY: a live block begins with its score, of the form that the mark says, and this is
         // its owner.
         unsafe {
-            match (self.place.is_short(), shortened(score)) {
+            match (self.block.is_short(), shortened(score)) {
                 (true, Some(short)) => block.cast::<i32>().write(short),
                 (true, None) => return Self::new(self.as_ref().member(), score),
                 (false, _) => block.cast::<f64>().write(score),
@@ -137,7 +137,7 @@ impl ScoredMember {
     }
 
     pub(crate) fn as_ref(&self) -> ScoredRef<'_> {
-        ScoredRef { place: self.place, owner: PhantomData }
+        ScoredRef { block: self.block, owner: PhantomData }
     }
 }
 
@@ -145,45 +145,45 @@ impl<'a> ScoredRef<'a> {
     #[inline]
     pub(crate) fn score(self) -> f64 {
         // SAFETY: the block is live and shared during `'a`.
-        unsafe { self.place.score() }
+        unsafe { self.block.score() }
     }
 
     #[inline]
     pub(crate) fn member(self) -> &'a [u8] {
         // SAFETY: the member's bytes lie in the block, live during `'a`, and never change.
         unsafe {
-            let text = self.place.block().as_ptr().add(self.place.score_bytes());
+            let text = self.block.unmarked().as_ptr().add(self.block.score_bytes());
             let (bytes, len) = block::text_at(text);
             std::slice::from_raw_parts(bytes, len)
         }
     }
 
     pub(crate) fn allocated_bytes(self) -> usize {
-        size(self.place.is_short(), self.member().len())
+        size(self.block.is_short(), self.member().len())
     }
 
     /// Where its block lies.
     pub(crate) fn address(self) -> usize {
-        self.place.block().addr().get()
+        self.block.unmarked().addr().get()
     }
 
     /// The reference without its lifetime, for the tree.
     pub(crate) fn item(self) -> ScoredItem {
-        ScoredItem(self.place)
+        ScoredItem(self.block)
     }
 }
 
 impl ScoredItem {
     /// Where the block lies.
     pub(crate) fn address(self) -> usize {
-        self.0.block().addr().get()
+        self.0.unmarked().addr().get()
     }
 
     /// # Safety
     /// The block is owned by a table that is borrowed during `'a`.
     #[inline]
     pub(crate) unsafe fn lend<'a>(self) -> ScoredRef<'a> {
-        ScoredRef { place: self.0, owner: PhantomData }
+        ScoredRef { block: self.0, owner: PhantomData }
     }
 }
 
@@ -211,7 +211,7 @@ impl Drop for ScoredMember {
         let bytes = self.as_ref().allocated_bytes();
         // SAFETY: only this member knows the block; its size follows from its form and the length
         // in it.
-        unsafe { block::free(self.place.block(), bytes) };
+        unsafe { block::free(self.block.unmarked(), bytes) };
     }
 }
 
@@ -223,17 +223,17 @@ unsafe impl Element for ScoredMember {
 
     #[inline]
     fn into_raw(self) -> u64 {
-        block::raw_of(std::mem::ManuallyDrop::new(self).place.0)
+        block::raw_of(std::mem::ManuallyDrop::new(self).block.0)
     }
 
     #[inline]
     unsafe fn from_raw(raw: u64) -> Self {
-        Self { place: Place(block::at(raw)), owner: PhantomData }
+        Self { block: MarkedBlock(block::at(raw)), owner: PhantomData }
     }
 
     #[inline]
     unsafe fn borrow<'a>(raw: u64) -> ScoredRef<'a> {
-        ScoredRef { place: Place(block::at(raw)), owner: PhantomData }
+        ScoredRef { block: MarkedBlock(block::at(raw)), owner: PhantomData }
     }
 
     #[inline]
@@ -244,7 +244,7 @@ unsafe impl Element for ScoredMember {
 
     #[inline]
     fn has_key(element: ScoredRef<'_>, key: &[u8]) -> bool {
-        touched(element.place.0.as_ptr());
+        touched(element.block.0.as_ptr());
         element.member() == key
     }
 

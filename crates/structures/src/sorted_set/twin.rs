@@ -47,13 +47,13 @@ pub(super) fn step(
     assert_eq!(set.score(&member), twin.get(&member).copied());
 }
 
-/// A score: whole and small, or none that has the short form.
+/// A score: whole and small, or about where the short form ends, or none that has it.
 fn score(dice: &mut Dice) -> f64 {
     let whole = dice.below(40) as f64 - 20.0;
     match dice.below(8) {
         0 => whole + 0.5,
         1 => whole * 1e9,
-        2 => -0.0,
+        2 => [-0.0, f64::INFINITY, f64::NEG_INFINITY][dice.below(3)],
         3 => f64::from(i32::MAX) + whole,
         4 => f64::from(i32::MIN) + whole,
         _ => whole,

@@ -134,6 +134,13 @@ impl Bucket {
         self.spill >> 4 != 0
     }
 
+    /// How many entries of this home are in the next bucket, and in the overflow: 15 stands for
+    /// that or more, and for less once it was more.
+    #[cfg(any(test, feature = "twins"))]
+    pub fn spilled(&self) -> (usize, usize) {
+        ((self.spill & 0x0f).into(), (self.spill >> 4).into())
+    }
+
     pub fn add_displaced(&mut self) {
         self.spill += 1;
     }

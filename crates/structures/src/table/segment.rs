@@ -382,6 +382,26 @@ impl Segment {
         in_buckets.chain(self.overflow.iter().copied())
     }
 
+    /// What must be true of any segment.
+    #[cfg(any(test, feature = "twins"))]
+    pub fn check(&self) {
+        let home_of = |stored: Stored| self.home(self.fraction_of_tag(stored.tag()));
+        let mut spilled = vec![(0, 0); self.buckets()];
+        for bucket in 0..self.buckets() {
+            for home in self.bucket(bucket).map(home_of).filter(|&home| home != bucket) {
+                assert_eq!(self.next_bucket(home), bucket);
+                spilled[home].0 += 1;
+            }
+        }
+        self.overflow.iter().for_each(|&stored| spilled[home_of(stored)].1 += 1);
+        for (line, (displaced, overflow)) in self.buckets.iter().zip(spilled) {
+            let counted = line.spilled();
+            assert_eq!(counted.0, displaced);
+            assert!(counted.1 == overflow || counted.1 == 15, "{counted:?} for {overflow}");
+        }
+        assert_eq!(self.len(), self.iter().count());
+    }
+
     /// Lays the entries out over `buckets` buckets.
     pub fn resize(&mut self, buckets: usize) {
         let resized = Self::new(self.depth, self.base, self.prefix, buckets);

@@ -251,6 +251,7 @@ impl Pair {
             let range = (segment.prefix as usize) << below;
             let named = &self.table.directory[range..range + (1 << below)];
             assert!(named.iter().all(|&named| named as usize == index));
+            segment.check();
         }
     }
 }

@@ -1,14 +1,17 @@
-//! Many entries laid out in an empty segment at once, as growing and splitting do: ten of them are
-//! for each entry that is added to a table.
+//! Many entries laid out in an empty segment at once, as growing and splitting do. Each entry of a
+//! growing table is laid out anew some seven times.
 
 use super::{BUCKETS_MAX, SLOTS, Segment, Stored};
+
+/// As many find their home full, as a rule.
+const REST_ORDINARY: usize = 16;
 
 /// An empty segment that gets entries.
 pub(super) struct Filling {
     segment: Segment,
     /// Entries of each bucket, which lie in its first places: no vacant one is looked for.
     used: [u8; BUCKETS_MAX],
-    /// Those that found their home full. They come last, and so displace nobody.
+    /// Those that found their home full. They come last, and so take no place from one at home.
     rest: Vec<Stored>,
 }
 
@@ -18,7 +21,7 @@ impl Filling {
         Self { segment, used: [0; BUCKETS_MAX], rest: Vec::new() }
     }
 
-    /// What the segment is like that gets them.
+    /// The segment that is filled. How many entries it has is not known before [`Self::finish`].
     pub fn segment(&self) -> &Segment {
         &self.segment
     }
@@ -28,6 +31,9 @@ impl Filling {
         let home = self.segment.home(self.segment.fraction_of_tag(stored.tag()));
         let used = usize::from(self.used[home]);
         if used == SLOTS {
+            if self.rest.is_empty() {
+                self.rest.reserve(REST_ORDINARY);
+            }
             self.rest.push(stored);
             return;
         }
