@@ -20,11 +20,11 @@ pub(crate) const QUANTUM: usize = 8;
 /// The largest alignment that a size which is a multiple of it brings along.
 const ALIGNED_BY_SIZE_MAX: usize = 64;
 
-/// What allocates: jemalloc.
+/// The allocator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jemalloc;
 
-/// What jemalloc is asked for: a size, and flags.
+/// The size and the flags that jemalloc is asked for a block with.
 #[inline]
 fn asked(bytes: usize, align: usize) -> (usize, i32) {
     if align <= QUANTUM {
@@ -90,7 +90,7 @@ unsafe impl GlobalAlloc for Jemalloc {
 mod tests {
     use super::*;
 
-    /// A block that is written to, whose layout must be given back with it.
+    /// The block, which lies where its layout asks for.
     fn checked(block: *mut u8, layout: Layout) -> *mut u8 {
         assert_eq!(block.addr() % layout.align().max(QUANTUM), 0, "{layout:?}");
         block

@@ -135,7 +135,7 @@ unsafe impl SlowMemory for SlowHeap {
     }
 }
 
-/// What jemalloc has to be told of a block's alignment.
+/// The flag by which jemalloc is told of a block's alignment, if it has to be.
 fn alignment(layout: Layout) -> i32 {
     if layout.align() > QUANTUM { MALLOCX_ALIGN(layout.align()) } else { 0 }
 }

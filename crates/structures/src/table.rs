@@ -29,7 +29,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `bucket` | the cache line |
-//! | `segment` | buckets and overflow of one range of hashes |
+//! | `segment` | buckets and overflow of one range of hashes, and many entries laid out at once |
 //! | `segments` | the list of all segments |
 //! | `resize` | growing, splitting, merging, the directory |
 //! | `scan` | iteration, SCAN, random picks |

@@ -382,7 +382,7 @@ impl Segment {
         in_buckets.chain(self.overflow.iter().copied())
     }
 
-    /// What must be true of any segment.
+    /// Panics unless the counts of a segment are those of its entries.
     #[cfg(any(test, feature = "twins"))]
     pub fn check(&self) {
         let home_of = |stored: Stored| self.home(self.fraction_of_tag(stored.tag()));
