@@ -9,7 +9,7 @@
 //! One block at a time is copied so. Blocks of members and fields are not, since a table has no
 //! place to come back to for one of them: large ones stay where they are.
 
-use crate::heap::{ByteBox, ByteVec, Replacement, TableSlice};
+use crate::heap::{ByteBox, ByteVec, Replacement};
 
 /// Larger blocks are copied in pieces, in bytes: these take two milliseconds.
 pub const WHOLE_BYTES_MAX: usize = 4 << 20;
@@ -116,13 +116,6 @@ impl<'w> Mover<'w> {
             }
         } else if !bytes.is_empty() && self.takes(bytes.as_ptr().addr(), || bytes.len()) {
             *bytes = bytes.clone();
-        }
-    }
-
-    /// Moves a slice of a table.
-    pub fn table<T: Copy>(&mut self, slice: &mut TableSlice<T>) {
-        if !slice.is_empty() && self.takes_ordinary(slice.as_ptr().addr()) {
-            *slice = slice.clone();
         }
     }
 

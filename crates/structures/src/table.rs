@@ -31,6 +31,7 @@
 //! | `bucket` | the cache line |
 //! | `segment` | buckets and overflow of one range of hashes, and many entries laid out at once |
 //! | `segments` | the list of all segments |
+//! | `packed` | the buckets of each segment, packed in a large table |
 //! | `resize` | growing, splitting, merging, the directory |
 //! | `scan` | iteration, SCAN, random picks |
 //! | `walk` | the snapshot walk |
@@ -41,6 +42,7 @@ mod bucket;
 mod hasher;
 mod moving;
 mod occupied;
+mod packed;
 mod resize;
 mod scan;
 mod segment;
@@ -56,6 +58,7 @@ use std::marker::PhantomData;
 use bucket::{RAW_MASK, Stored, fingerprint};
 pub use hasher::KeyHasher;
 pub use occupied::Occupied;
+use packed::Packed;
 use segment::{Segment, Spot};
 use segments::Segments;
 use walk::Walk;
@@ -127,6 +130,8 @@ pub struct Table<E: Element> {
     directory: Vec<u32>,
     /// In no particular order, without holes.
     segments: Segments,
+    /// Where the buckets of a large table lie.
+    packed: Option<Box<Packed>>,
     len: usize,
     /// Bytes that the segments own, beside the lists here.
     segment_bytes: usize,
@@ -151,6 +156,7 @@ impl<E: Element> Table<E> {
             hasher,
             directory: Vec::new(),
             segments: Segments::new(),
+            packed: None,
             len: 0,
             segment_bytes: 0,
             deepest: 0,
@@ -175,6 +181,7 @@ impl<E: Element> Table<E> {
     /// Bytes of the table's structure, without what its elements own.
     pub fn allocated_bytes(&self) -> usize {
         self.segment_bytes
+            + self.packed.as_ref().map_or(0, |packed| packed.spare_bytes())
             + self.segments.allocated_bytes()
             + self.directory.capacity() * size_of::<u32>()
     }

@@ -1,6 +1,7 @@
 //! What a table consists of: a `Box<[T]>` whose block may lie in slow memory.
 
 use std::alloc::Layout;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
@@ -24,6 +25,32 @@ impl<T: Copy> TableSlice<T> {
                 (0..len).for_each(|index| start.add(index).write(element));
             })
         }
+    }
+
+    pub fn copied(elements: &[T]) -> Self {
+        // SAFETY: the new block has room for as many elements as there are, and is another.
+        unsafe {
+            Self::written_by(elements.len(), |start| {
+                start.as_ptr().copy_from_nonoverlapping(elements.as_ptr(), elements.len());
+            })
+        }
+    }
+
+    /// Where its elements begin.
+    pub fn start(&self) -> NonNull<T> {
+        self.start
+    }
+
+    /// Where its elements begin, and how many there are: for who owns the block from now on.
+    pub fn into_parts(self) -> (NonNull<T>, usize) {
+        let block = ManuallyDrop::new(self);
+        (block.start, block.len)
+    }
+
+    /// # Safety
+    /// The parts are those of [`Self::into_parts`], and are nobody else's.
+    pub unsafe fn from_parts(start: NonNull<T>, len: usize) -> Self {
+        Self { start, len }
     }
 
     /// # Safety
@@ -68,17 +95,6 @@ impl<T: Copy> Drop for TableSlice<T> {
         if layout.size() > 0 {
             // SAFETY: the block was allocated with this layout, and ends with its owner.
             unsafe { super::free_table(self.start.cast(), layout) };
-        }
-    }
-}
-
-impl<T: Copy> Clone for TableSlice<T> {
-    fn clone(&self) -> Self {
-        // SAFETY: the new block has room for as many elements as this one, and is another.
-        unsafe {
-            Self::written_by(self.len, |start| {
-                start.copy_from_nonoverlapping(self.start, self.len);
-            })
         }
     }
 }

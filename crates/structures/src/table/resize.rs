@@ -1,5 +1,6 @@
 //! Growing, splitting, shrinking and merging of segments, and the directory over them.
 
+use super::packed::{Buckets, Packed};
 use super::segment::{
     BUCKETS_MAX, DEPTH_ABOVE_BASE_MAX, OVERFLOW_MAX, Segment, buckets_for, entries_limit,
 };
@@ -20,6 +21,11 @@ const RESERVED_MAX: usize = 208;
 /// Two halves merge when together they hold fewer entries: far below the 254 to 406 at which the
 /// result would split again.
 const MERGE_BELOW: usize = 96;
+
+/// A table with so many segments packs their buckets: what it then has beside them, less than
+/// eight arrays of each size, is little beside 1.5 MB. Holes of smaller tables are few or are
+/// filled by others.
+const PACKED_SEGMENTS_MIN: usize = 512;
 
 /// The number of entries at which a segment splits: 254 to 406, by its place in the table. With
 /// one number for all, every segment of an evenly growing table would split at the same time.
@@ -43,7 +49,9 @@ impl<E: Element> Table<E> {
         let depth = segments.trailing_zeros().min(u32::from(DEPTH_MAX)) as u8;
         let segments = 1_u32 << depth;
         let buckets = buckets_for(elements / segments as usize + 1);
+        self.pack_if_large(segments as usize);
         for prefix in 0..segments {
+            let buckets = self.new_buckets(buckets, prefix as usize);
             let segment = Segment::new(depth, depth, prefix, buckets);
             self.segment_bytes += segment.allocated_bytes();
             self.segments.push(segment);
@@ -51,6 +59,29 @@ impl<E: Element> Table<E> {
         self.directory = (0..segments).collect();
         self.deepest = segments;
         self.depth = depth;
+    }
+
+    fn pack_if_large(&mut self, segments: usize) {
+        if segments >= PACKED_SEGMENTS_MIN && self.packed.is_none() {
+            self.packed = Some(Packed::new());
+        }
+    }
+
+    /// Empty buckets for the segment of that index.
+    fn new_buckets(&mut self, count: usize, index: usize) -> Buckets {
+        match &mut self.packed {
+            Some(packed) if Packed::takes(count) => packed.take(count, index),
+            _ => Buckets::alone(count),
+        }
+    }
+
+    /// Frees buckets that no segment has any more. All others are those of the segment in whose
+    /// name they were taken.
+    fn free_buckets(&mut self, buckets: Buckets) {
+        let Some(packed) = &mut self.packed else { return };
+        if let Some((index, moved)) = packed.give_back(buckets) {
+            self.segments[index].set_array(moved);
+        }
     }
 
     /// The index of the segment that owns `hash`, with room for one more entry.
@@ -77,7 +108,7 @@ impl<E: Element> Table<E> {
 
     #[cold]
     fn add_first_segment(&mut self) -> usize {
-        let segment = Segment::new(0, 0, 0, 1);
+        let segment = Segment::new(0, 0, 0, Buckets::alone(1));
         self.segment_bytes = segment.allocated_bytes();
         self.segments.push(segment);
         self.directory.reserve_exact(1);
@@ -88,10 +119,12 @@ impl<E: Element> Table<E> {
     }
 
     fn resize_segment(&mut self, index: usize, buckets: usize) {
+        let buckets = self.new_buckets(buckets, index);
         let segment = &mut self.segments[index];
         self.segment_bytes -= segment.allocated_bytes();
-        segment.resize(buckets);
+        let old = segment.resize(buckets);
         self.segment_bytes += segment.allocated_bytes();
+        self.free_buckets(old);
     }
 
     /// Splits the segment in two; false if the directory may not grow for it.
@@ -101,8 +134,6 @@ impl<E: Element> Table<E> {
         if depth == self.depth && !self.double_directory() {
             return false;
         }
-        // Before rebasing, which may lay the overflow out anew.
-        let bytes_before = self.segments[index].allocated_bytes();
         if depth - self.segments[index].base == DEPTH_ABOVE_BASE_MAX {
             let hasher = self.hasher;
             self.segments[index].iter().for_each(|stored| E::prefetch(stored.raw()));
@@ -111,16 +142,21 @@ impl<E: Element> Table<E> {
                 E::hash(unsafe { E::borrow(raw) }, &hasher)
             });
         }
-        let segment = &self.segments[index];
-        let [low, high] = segment.split();
-        self.segment_bytes -= bytes_before;
+        let counts = self.segments[index].halves();
+        let other = self.segments.len();
+        self.pack_if_large(other + 1);
+        let for_low = self.new_buckets(buckets_for(counts[0]), index);
+        let for_high = self.new_buckets(buckets_for(counts[1]), other);
+        let [low, high] = self.segments[index].split([for_low, for_high]);
+        self.segment_bytes -= self.segments[index].allocated_bytes();
         self.segment_bytes += low.allocated_bytes() + high.allocated_bytes();
         if low.depth == self.depth {
             self.deepest += 2;
         }
-        self.segments[index] = low;
+        let old = std::mem::replace(&mut self.segments[index], low);
         self.segments.push(high);
-        self.point_directory_at(self.segments.len() - 1);
+        self.point_directory_at(other);
+        self.free_buckets(old.into_array());
         true
     }
 
@@ -163,6 +199,7 @@ impl<E: Element> Table<E> {
     #[cold]
     fn free_segments(&mut self) {
         self.segments = Segments::new();
+        self.packed = None;
         self.directory = Vec::new();
         self.segment_bytes = 0;
         self.depth = 0;
@@ -196,18 +233,25 @@ impl<E: Element> Table<E> {
 
     /// Replaces two halves by their union and returns its index.
     fn merge_pair(&mut self, low: usize, high: usize) -> usize {
-        let merged = Segment::merge(&self.segments[low], &self.segments[high]);
+        let buckets = buckets_for(self.segments[low].len() + self.segments[high].len());
+        let buckets = self.new_buckets(buckets, low);
+        let merged = Segment::merge(&self.segments[low], &self.segments[high], buckets);
         for half in [low, high] {
             self.segment_bytes -= self.segments[half].allocated_bytes();
             self.deepest -= u32::from(self.segments[half].depth == self.depth);
         }
         self.segment_bytes += merged.allocated_bytes();
-        self.segments[low] = merged;
+        let old = std::mem::replace(&mut self.segments[low], merged);
+        self.free_buckets(old.into_array());
         self.point_directory_at(low);
-        self.segments.swap_remove(high);
+        let old = self.segments.swap_remove(high);
         if high < self.segments.len() {
             self.point_directory_at(high);
+            if let Some(packed) = &mut self.packed {
+                packed.rename(self.segments[high].array(), high);
+            }
         }
+        self.free_buckets(old.into_array());
         if self.deepest == 0 {
             self.halve_directory();
         }

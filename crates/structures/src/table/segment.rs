@@ -17,8 +17,8 @@
 
 mod filling;
 
-use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
-use crate::heap::TableSlice;
+use super::bucket::{SLOTS, Stored, fingerprint};
+use super::packed::Buckets;
 use crate::mover::Mover;
 use crate::slow_touch::touched;
 use filling::Filling;
@@ -59,7 +59,7 @@ pub(super) fn buckets_for(entries: usize) -> usize {
 }
 
 pub(super) struct Segment {
-    buckets: TableSlice<Bucket>,
+    buckets: Buckets,
     overflow: Vec<Stored>,
     /// The cells that the walk of `walk_epoch` has visited, by the top six bits of the fraction.
     pub walked: u64,
@@ -73,10 +73,11 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub fn new(depth: u8, base: u8, prefix: u32, buckets: usize) -> Self {
+    /// Without entries; `buckets` are empty.
+    pub fn new(depth: u8, base: u8, prefix: u32, buckets: Buckets) -> Self {
         assert!(base <= depth && depth - base <= DEPTH_ABOVE_BASE_MAX);
         Self {
-            buckets: TableSlice::filled(Bucket::EMPTY, buckets),
+            buckets,
             overflow: Vec::new(),
             walked: 0,
             walk_epoch: 0,
@@ -258,7 +259,11 @@ impl Segment {
     /// Exchanges the reference at `spot`, keeping its hash bits.
     pub fn set_raw(&mut self, spot: Spot, raw: u64) {
         let old = self.stored(spot);
-        let new = Stored::new(raw, old.tag(), old.fingerprint);
+        self.set_stored(spot, Stored::new(raw, old.tag(), old.fingerprint));
+    }
+
+    /// Exchanges an entry for one with the same fraction and fingerprint.
+    fn set_stored(&mut self, spot: Spot, new: Stored) {
         match spot {
             Spot::Bucket { bucket, place } => {
                 self.buckets[bucket as usize].set_slot(place.into(), new.slot);
@@ -334,7 +339,23 @@ impl Segment {
 
     /// Moves the buckets, if `mover` takes them.
     pub fn move_buckets(&mut self, mover: &mut Mover<'_>) {
-        mover.table(&mut self.buckets);
+        self.buckets.move_by(mover);
+    }
+
+    /// What holds the entries.
+    pub fn array(&self) -> &Buckets {
+        &self.buckets
+    }
+
+    /// Exchanges what holds the entries for a copy, which lies elsewhere.
+    pub fn set_array(&mut self, copy: Buckets) -> Buckets {
+        debug_assert_eq!(copy.len(), self.buckets.len());
+        std::mem::replace(&mut self.buckets, copy)
+    }
+
+    /// What held the entries of a segment that is no more.
+    pub fn into_array(self) -> Buckets {
+        self.buckets
     }
 
     /// Visits the entries whose fraction lies in `from..to`, wherever they live, once each.
@@ -402,57 +423,63 @@ impl Segment {
         assert_eq!(self.len(), self.iter().count());
     }
 
-    /// Lays the entries out over `buckets` buckets.
-    pub fn resize(&mut self, buckets: usize) {
+    /// Lays the entries out over other buckets, which are empty. Returns those of before.
+    pub fn resize(&mut self, buckets: Buckets) -> Buckets {
         let resized = Self::new(self.depth, self.base, self.prefix, buckets);
-        self.lay_out(Filling::of(resized), |_, stored| stored);
-    }
-
-    /// Recomputes every tag from the elements, so that the segment can split six more times.
-    pub fn rebase(&mut self, mut hash_of: impl FnMut(u64) -> u64) {
-        let rebased = Self::new(self.depth, self.depth, self.prefix, self.buckets.len());
-        self.lay_out(Filling::of(rebased), |rebased, stored| {
-            let tag = rebased.tag_of_hash(hash_of(stored.raw()));
-            Stored::new(stored.raw(), tag, stored.fingerprint)
-        });
-    }
-
-    /// Becomes the segment that is filled with all entries, each as `change` has it there.
-    fn lay_out(&mut self, mut filling: Filling, mut change: impl FnMut(&Self, Stored) -> Stored) {
-        self.iter().for_each(|stored| {
-            let stored = change(filling.segment(), stored);
-            filling.add(stored);
-        });
+        let mut filling = Filling::of(resized);
+        self.iter().for_each(|stored| filling.add(stored));
         let (walked, walk_epoch) = (self.walked, self.walk_epoch);
-        *self = Self { walked, walk_epoch, ..filling.finish() };
+        let resized = Self { walked, walk_epoch, ..filling.finish() };
+        std::mem::replace(self, resized).buckets
+    }
+
+    /// Recomputes every tag from the elements, so that the segment can split six more times. Where
+    /// an entry lies stays as it is, since its fraction does.
+    pub fn rebase(&mut self, mut hash_of: impl FnMut(u64) -> u64) {
+        self.base = self.depth;
+        for bucket in 0..self.buckets.len() {
+            for spot in self.spots_in(bucket) {
+                let old = self.stored(spot);
+                let tag = self.tag_of_hash(hash_of(old.raw()));
+                self.set_stored(spot, Stored::new(old.raw(), tag, old.fingerprint));
+            }
+        }
+    }
+
+    /// Which half of the range an entry belongs to.
+    #[inline]
+    fn half_of(&self, stored: Stored) -> usize {
+        usize::from(stored.tag() << (self.depth - self.base) >> (u16::BITS - 1))
+    }
+
+    /// How many entries each half has.
+    pub fn halves(&self) -> [usize; 2] {
+        let mut counts = [0; 2];
+        self.iter().for_each(|stored| counts[self.half_of(stored)] += 1);
+        counts
     }
 
     /// Divides the entries over two segments by the hash bit after the prefix.
-    pub fn split(&self) -> [Self; 2] {
+    pub fn split(&self, buckets: [Buckets; 2]) -> [Self; 2] {
         assert!(self.depth - self.base < DEPTH_ABOVE_BASE_MAX, "rebase first");
-        let shift = self.depth - self.base;
-        let half = |stored: Stored| usize::from(stored.tag() << shift >> (u16::BITS - 1));
-        let mut counts = [0; 2];
-        self.iter().for_each(|stored| counts[half(stored)] += 1);
-        let child = |bit: u32| {
-            let buckets = buckets_for(counts[bit as usize]);
+        let child = |bit: u32, buckets: Buckets| {
             let mut child = Self::new(self.depth + 1, self.base, self.prefix << 1 | bit, buckets);
             child.walk_epoch = self.walk_epoch;
             child.walked = spread(self.walked >> (32 * bit));
             Filling::of(child)
         };
-        let mut children = [child(0), child(1)];
-        self.iter().for_each(|stored| children[half(stored)].add(stored));
+        let [low, high] = buckets;
+        let mut children = [child(0, low), child(1, high)];
+        self.iter().for_each(|stored| children[self.half_of(stored)].add(stored));
         children.map(Filling::finish)
     }
 
     /// The union of two halves of one range, `low` being the one whose last prefix bit is 0. The
     /// walk's marks are lost: nothing may be merged while a walk is under way.
-    pub fn merge(low: &Self, high: &Self) -> Self {
+    pub fn merge(low: &Self, high: &Self, buckets: Buckets) -> Self {
         assert!(low.depth == high.depth && low.prefix | 1 == high.prefix && low.depth > 0);
         let depth = low.depth - 1;
         let base = low.base.min(high.base).min(depth);
-        let buckets = buckets_for(low.len() + high.len());
         let mut merged = Filling::of(Self::new(depth, base, low.prefix >> 1, buckets));
         for half in [low, high] {
             // Bits that enter a tag from above are bits of the half's prefix.

@@ -106,6 +106,7 @@ impl IndexMut<usize> for Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::packed::Buckets;
 
     #[test]
     fn list_behaves_like_a_vector_across_chunks() {
@@ -114,7 +115,7 @@ mod tests {
         for step in 0..12_000u32 {
             let grows = step / 4_000 % 2 == 0;
             if twin.is_empty() || (dice.below(10) < 8) == grows {
-                list.push(Segment::new(0, 0, step, 1));
+                list.push(Segment::new(0, 0, step, Buckets::alone(1)));
                 twin.push(step);
             } else {
                 let index = dice.below(twin.len());

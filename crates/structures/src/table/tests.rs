@@ -7,9 +7,18 @@ use super::*;
 use crate::twin::Dice;
 
 fn run_against_twin(hashing: Hashing, seed: u64, keys: u64, steps: u64) {
+    for is_packed in [false, true] {
+        run_one_against_twin(hashing, seed, keys, steps, is_packed);
+    }
+}
+
+fn run_one_against_twin(hashing: Hashing, seed: u64, keys: u64, steps: u64, is_packed: bool) {
     let mut pair = Pair::new(hashing);
     let mut dice = Dice::new(seed);
     for step in 0..steps {
+        if is_packed && step > steps / 20 {
+            pair.pack();
+        }
         // Phases of growth and of decay.
         let grows = (step * 6 / steps).is_multiple_of(2);
         let key = dice.roll() % keys;
@@ -48,6 +57,42 @@ fn behaves_like_its_twin_when_all_hashes_are_neighbours() {
 #[test]
 fn behaves_like_its_twin_when_hashes_cannot_tell_keys_apart() {
     run_against_twin(Hashing::Few, 4, 3_000, 40_000);
+}
+
+#[test]
+fn a_large_table_has_no_holes_between_its_buckets() {
+    let mut pair = Pair::new(Hashing::Good);
+    let (mut was_packed, mut spare_most) = (false, 0);
+    for key in 0..400_000 {
+        pair.insert(key, key);
+        if let Some(packed) = &pair.table.packed {
+            was_packed = true;
+            spare_most = spare_most.max(packed.spare_bytes());
+        }
+    }
+    assert!(was_packed && pair.table.segments.len() > 512);
+    // Seven arrays of each of five sizes, the lists of blocks and owners.
+    assert!(spare_most < 150 << 10, "{spare_most}");
+    pair.check();
+    for key in (0..400_000).filter(|key| key % 50 != 0) {
+        pair.remove(key);
+    }
+    pair.check();
+    assert!(pair.table.allocated_bytes() < 1 << 20, "{}", pair.table.allocated_bytes());
+    for key in 0..400_000 {
+        pair.remove(key);
+    }
+    assert_eq!(pair.table.allocated_bytes(), 0, "an empty table owns nothing");
+}
+
+#[test]
+fn a_table_that_is_laid_out_beforehand_is_packed_as_well() {
+    let mut pair = Pair::new(Hashing::Good);
+    pair.table.reserve(200_000);
+    assert!(pair.table.packed.is_some());
+    pair.check();
+    (0..200_000).for_each(|key| pair.insert(key, key));
+    pair.check();
 }
 
 #[test]

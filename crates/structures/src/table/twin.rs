@@ -21,8 +21,12 @@ pub(crate) fn play(dice: &mut Dice) {
     let mut pair = Pair::new(hashing);
     let mut walk = None;
     let mut step = 0;
+    let is_packed = dice.below(2) == 1;
     while !dice.is_spent() {
         step += 1;
+        if is_packed {
+            pair.pack();
+        }
         play_step(dice, &mut pair, &mut walk, step);
     }
     while walk.is_some() {
@@ -212,6 +216,13 @@ impl Pair {
         Self { table: Table::new(KeyHasher::fixed(0)), twin: BTreeMap::new(), hashing }
     }
 
+    /// Has the table pack its buckets from now on, as a larger one does by itself.
+    pub(super) fn pack(&mut self) {
+        if !self.table.is_empty() && self.table.packed.is_none() {
+            self.table.packed = Some(Packed::new());
+        }
+    }
+
     pub(super) fn hash(&self, key: u64) -> u64 {
         self.hashing.hash(key)
     }
@@ -246,6 +257,9 @@ impl Pair {
         assert_eq!(self.table.iter().count(), self.twin.len());
         let bytes: usize = self.table.segments.iter().map(Segment::allocated_bytes).sum();
         assert_eq!(self.table.segment_bytes, bytes);
+        if let Some(packed) = &self.table.packed {
+            packed.check(self.table.segments.iter().map(Segment::array));
+        }
         for (index, segment) in self.table.segments.iter().enumerate() {
             let below = self.table.depth - segment.depth;
             let range = (segment.prefix as usize) << below;

@@ -21,11 +21,6 @@ impl Filling {
         Self { segment, used: [0; BUCKETS_MAX], rest: Vec::new() }
     }
 
-    /// The segment that is filled. How many entries it has is not known before [`Self::finish`].
-    pub fn segment(&self) -> &Segment {
-        &self.segment
-    }
-
     #[inline]
     pub fn add(&mut self, stored: Stored) {
         let home = self.segment.home(self.segment.fraction_of_tag(stored.tag()));
