@@ -14,6 +14,10 @@ use base::DatabaseId;
 /// Entries whose buckets are asked for before the first is inserted: enough to overlap the misses.
 pub(super) const BATCH_ENTRIES: usize = 32;
 
+/// Entries whose segments are asked for before their buckets are, which the segments tell: those of
+/// some millions of keys do not stay in the near caches beside what is being read.
+const SEGMENTS_AHEAD: usize = 2 * BATCH_ENTRIES;
+
 /// Entries of a file that are in no keyspace yet, and what the file says beside them.
 #[derive(Default)]
 pub struct Decoded {
@@ -118,9 +122,13 @@ impl Run {
             database.field_expiries.insert(at, hash);
         }
         let table = &mut database.table;
+        self.hashes.iter().take(SEGMENTS_AHEAD).for_each(|hash| table.prefetch_segment(*hash));
         self.hashes.iter().take(BATCH_ENTRIES).for_each(|hash| table.prefetch_bucket(*hash));
         let mut are_new = true;
         for (index, entry) in self.entries.drain(..).enumerate() {
+            if let Some(ahead) = self.hashes.get(index + SEGMENTS_AHEAD) {
+                table.prefetch_segment(*ahead);
+            }
             if let Some(ahead) = self.hashes.get(index + BATCH_ENTRIES) {
                 table.prefetch_bucket(*ahead);
             }
