@@ -5,7 +5,8 @@
 //! Decoder, Keyspace::take_in   parser ─▶ Decoded ┈┈▶ keyspace     read by others
 //! ```
 //! Fast, because a restart waits for it: keys are known to be new, so nothing is looked up twice,
-//! tables are laid out for all keys at once, and buckets are asked for before entries enter them.
+//! tables are laid out for all keys at once, and segments and their buckets are asked for
+//! before entries enter them.
 
 mod decoded;
 mod decoder;
@@ -15,8 +16,8 @@ mod reload;
 use crate::keyspace::Keyspace;
 use crate::rdb::{RdbError, Source};
 use base::UnixMillis;
-use decoded::BATCH_ENTRIES;
 pub use decoded::Decoded;
+use decoded::SEGMENTS_AHEAD;
 pub use decoder::Decoder;
 use parser::{Parser, Until};
 use std::io::Read;
@@ -69,7 +70,7 @@ impl<R: Read> Loader<R> {
         let last = self.parser.keys.saturating_add(entries_max);
         let bytes = self.offset() + keyspace.settings.limits.load_slice_bytes;
         while !self.parser.is_done && self.parser.keys < last && self.offset() < bytes {
-            let keys = last.min(self.parser.keys.saturating_add(BATCH_ENTRIES as u64));
+            let keys = last.min(self.parser.keys.saturating_add(SEGMENTS_AHEAD as u64));
             let until = Until { keys, bytes };
             self.parser.read(&keyspace.recipe(), until, &mut self.decoded)?;
             if !keyspace.put_in(&mut self.decoded, self.is_own)? {

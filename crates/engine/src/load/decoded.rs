@@ -12,11 +12,11 @@ use crate::value::{Entry, entry_bytes, hash};
 use base::DatabaseId;
 
 /// Entries whose buckets are asked for before the first is inserted: enough to overlap the misses.
-pub(super) const BATCH_ENTRIES: usize = 32;
+const BATCH_ENTRIES: usize = 32;
 
-/// Entries whose segments are asked for before their buckets are, which the segments tell: those of
-/// some millions of keys do not stay in the near caches beside what is being read.
-const SEGMENTS_AHEAD: usize = 2 * BATCH_ENTRIES;
+/// Entries whose segments are asked for ahead. A segment says where its buckets lie, and the segments
+/// of some millions of keys do not fit in the near caches.
+pub(super) const SEGMENTS_AHEAD: usize = 2 * BATCH_ENTRIES;
 
 /// Entries of a file that are in no keyspace yet, and what the file says beside them.
 #[derive(Default)]

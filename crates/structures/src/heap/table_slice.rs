@@ -1,10 +1,8 @@
-//! What a table consists of: a `Box<[T]>` whose block may lie in slow memory.
+//! What a table consists of: like a `Box<[T]>`, whose block may lie in slow memory.
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::slice;
 
 /// Owns a block of elements, which need no dropping. Two words; without elements it has no block.
 pub struct TableSlice<T: Copy> {
@@ -41,6 +39,11 @@ impl<T: Copy> TableSlice<T> {
         self.start
     }
 
+    /// Bytes of all its elements.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
     /// Where its elements begin, and how many there are: for who owns the block from now on.
     pub fn into_parts(self) -> (NonNull<T>, usize) {
         let block = ManuallyDrop::new(self);
@@ -68,24 +71,6 @@ impl<T: Copy> TableSlice<T> {
 
 fn layout<T>(len: usize) -> Layout {
     Layout::array::<T>(len).expect("a table is no larger than memory")
-}
-
-impl<T: Copy> Deref for TableSlice<T> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        // SAFETY: the block has `len` elements, all of which have a value, and is shared.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl<T: Copy> DerefMut for TableSlice<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and nobody else has the block.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
 }
 
 impl<T: Copy> Drop for TableSlice<T> {

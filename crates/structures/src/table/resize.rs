@@ -75,8 +75,8 @@ impl<E: Element> Table<E> {
         }
     }
 
-    /// Frees buckets that no segment has any more. All others are those of the segment in whose
-    /// name they were taken.
+    /// Frees buckets that no segment has any more. All other packed ones must be where their owner's
+    /// index says, since any of them may move.
     fn free_buckets(&mut self, buckets: Buckets) {
         let Some(packed) = &mut self.packed else { return };
         if let Some((index, moved)) = packed.give_back(buckets) {
@@ -248,7 +248,7 @@ impl<E: Element> Table<E> {
         if high < self.segments.len() {
             self.point_directory_at(high);
             if let Some(packed) = &mut self.packed {
-                packed.rename(self.segments[high].array(), high);
+                packed.set_owner(self.segments[high].array(), high);
             }
         }
         self.free_buckets(old.into_array());

@@ -17,11 +17,12 @@ const MEMORY_ROLLS_FROM: usize = 240;
 
 /// Changes a table as the dice fall, with walks beside the changes.
 pub(crate) fn play(dice: &mut Dice) {
-    let hashing = [Hashing::Good, Hashing::Corner, Hashing::Few][dice.below(3)];
+    let roll = dice.below(6);
+    let hashing = [Hashing::Good, Hashing::Corner, Hashing::Few][roll % 3];
+    let is_packed = roll >= 3;
     let mut pair = Pair::new(hashing);
     let mut walk = None;
     let mut step = 0;
-    let is_packed = dice.below(2) == 1;
     while !dice.is_spent() {
         step += 1;
         if is_packed {
