@@ -14,8 +14,8 @@ use base::DatabaseId;
 /// Entries whose buckets are asked for before the first is inserted: enough to overlap the misses.
 const BATCH_ENTRIES: usize = 32;
 
-/// Entries whose segments are asked for ahead. A segment says where its buckets lie, and the segments
-/// of some millions of keys do not fit in the near caches.
+/// Entries whose segments are asked for ahead. A segment says where its buckets lie, and the
+/// segments of some millions of keys do not fit in the near caches.
 pub(super) const SEGMENTS_AHEAD: usize = 2 * BATCH_ENTRIES;
 
 /// Entries of a file that are in no keyspace yet, and what the file says beside them.

@@ -189,8 +189,8 @@ impl Packed {
         self.bytes += class.list_bytes() - lists_before;
         self.used_bytes += count * size_of::<Bucket>();
         let start = class.start_of(number, count);
-        // SAFETY: the block has so many buckets from there on, and they are nobody's: the number was
-        // behind the last one.
+        // SAFETY: the block has so many buckets from there on, and they are nobody's: the number
+        // was behind the last one.
         unsafe { (0..count).for_each(|index| start.add(index).write(Bucket::EMPTY)) };
         Buckets { start, count: count as u32, number: number as u32 }
     }

@@ -75,8 +75,8 @@ impl<E: Element> Table<E> {
         }
     }
 
-    /// Frees buckets that no segment has any more. All other packed ones must be where their owner's
-    /// index says, since any of them may move.
+    /// Frees buckets that no segment has any more. All other packed ones must be in the segment of
+    /// their owner's index, since any of them may move.
     fn free_buckets(&mut self, buckets: Buckets) {
         let Some(packed) = &mut self.packed else { return };
         if let Some((index, moved)) = packed.give_back(buckets) {
