@@ -6,10 +6,10 @@ use crate::mover::Mover;
 
 impl<E: Element> Table<E> {
     /// Moves what `mover` takes of the buckets, unless they are packed, and of the elements from
-    /// the hash `position` on, in hash order, in up to `buckets_max` buckets, and hands each element to
-    /// `visit` that is not light, or all of them if `mover` moves light ones, so that it moves what
-    /// lies behind. Returns where to go on, `None` at the end of the table. Elements that come or
-    /// go meanwhile may be left out.
+    /// the hash `position` on, in hash order, in up to `buckets_max` buckets, and hands each
+    /// element to `visit` that is not light, or all of them if `mover` moves light ones, so that it
+    /// moves what lies behind. Returns where to go on, `None` at the end of the table. Elements
+    /// that come or go meanwhile may be left out.
     pub fn move_blocks(
         &mut self,
         mut position: u64,
